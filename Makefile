@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test test-all check format bench lock clean
+
+help:                ## this list
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): requirements.lock pyproject.toml scripts/setup
+	PYTHON=$(PYTHON) scripts/setup $(VENV)
+	@touch $@
+
+setup: $(READY)      ## create .venv with the pinned dependencies
+
+java:                ## check for Java 17 or newer (Spark needs it), install it where we may
+	@scripts/java
+
+demo: setup java     ## the main job, end to end
+	$(BIN)/cubecast demo
+
+test: setup java     ## everything but the slow tests, under 12 minutes on two cores
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: setup java ## the slow tests too
+	$(BIN)/python -m pytest
+
+check: setup         ## format, lint, types, tidy, fast tests: under a minute
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not slow and not spark" tests/tidy tests/protocol tests/trace tests/check tests/cli
+
+format: setup        ## rewrite the sources in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup java    ## side-by-side benchmarks; each prints its ratios
+	$(BIN)/python -m bench
+
+lock: setup          ## renew requirements.lock from pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --no-emit-index-url --no-header --generate-hashes --quiet -o requirements.lock
+
+clean:               ## remove what the commands above made
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

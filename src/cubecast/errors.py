@@ -1,0 +1,21 @@
+"""Errors that say who is at fault, and whether the operation happened."""
+
+
+class CubecastError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class BadInput(CubecastError):  # noqa: N818 - it is the user's input that is bad, not an accident of ours
+    """The user asked for something impossible. Nothing was done. The command line turns it into exit code 2."""
+
+
+class LocalProtocolError(CubecastError):
+    """This side asked its own protocol machine for something illegal. Nothing was done."""
+
+
+class RemoteProtocolError(CubecastError):
+    """The other side sent something no correct peer sends. It was refused before any state changed."""
+
+
+class TraceError(CubecastError):
+    """A trace cannot be read: missing, truncated, or of another schema version."""

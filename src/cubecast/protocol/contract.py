@@ -1,0 +1,176 @@
+"""What a protocol machine is: input in, list of effects out, run to completion.
+
+A machine owns no clock, socket, thread, global random or log. Time is the first argument of every entry point, timers
+are effects and later inputs, randomness is injected. Two drivers interpret effects, `sim.world` and `net.driver`, and
+both end in `assert_never`, so a new effect cannot be forgotten.
+
+Effects are not frozen: building a frozen dataclass costs three times as much, and the simulator builds millions.
+Nobody but their maker and one driver ever holds them.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+
+
+class Packet(Protocol):
+    """What one node hands to the network for another. Immutable: forwarding hands on the same object.
+
+    `publication` says whether it carries a publication of its `topic`; such packets also have `source`, `incarnation`,
+    `counter` (the first, if several) and `payloads`. Control packets leave it False.
+    """
+
+    publication: ClassVar[bool]
+
+
+@dataclass(slots=True)
+class Send:
+    """Hand the packet to the network, one copy per peer, in this order."""
+
+    peers: tuple[NodeId, ...]
+    packet: Any
+
+
+@dataclass(slots=True)
+class Deliver:
+    """Give a batch of one publisher, with consecutive counters from `counter`, to the application."""
+
+    topic: Topic
+    source: NodeId
+    incarnation: Incarnation
+    counter: Counter
+    payloads: Sequence[bytes]
+
+
+@dataclass(slots=True)
+class Published:
+    """An own publication got its place in the causal order: `count` messages from `counter`.
+
+    `dependencies` are those of the first; each further message of the batch depends on the one before it.
+    """
+
+    topic: Topic
+    counter: Counter
+    count: int
+    dependencies: tuple[MessageId, ...]
+
+
+@dataclass(slots=True)
+class Acknowledged:
+    """Own publications up to and including `counter` reached everyone they were addressed to."""
+
+    topic: Topic
+    counter: Counter
+
+
+@dataclass(slots=True)
+class Failed:
+    """Own publications from `counter` definitely reached nobody."""
+
+    topic: Topic
+    counter: Counter
+    count: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Cut:
+    """The starting cut of this node's subscription for one source: `last_excluded` of its messages are not for us."""
+
+    topic: Topic
+    source: NodeId
+    incarnation: Incarnation
+    last_excluded: Counter
+
+
+@dataclass(slots=True)
+class Subscribed:
+    """The subscription is confirmed: whatever is published from now on, anywhere, arrives."""
+
+    topic: Topic
+    cut: tuple[MessageId, ...] = ()
+
+
+@dataclass(slots=True)
+class Unsubscribed:
+    """Nothing of this topic will be delivered any more."""
+
+    topic: Topic
+
+
+@dataclass(slots=True)
+class Gap:
+    """These messages will never be delivered to this subscription; the application must know before what follows."""
+
+    topic: Topic
+    missing: tuple[MessageId, ...]
+    reason: str
+
+
+@dataclass(slots=True)
+class SetTimer:
+    """Call `on_timer(timer)` at that time; setting a timer again moves it."""
+
+    timer: Hashable
+    at: float
+
+
+@dataclass(slots=True)
+class CancelTimer:
+    timer: Hashable
+
+
+@dataclass(slots=True)
+class Observe:
+    """Something worth a trace row that changes nothing: kind is one of suspect, view, discard."""
+
+    kind: str
+    topic: Topic | None = None
+    message: MessageId | None = None
+    peer: NodeId | None = None
+    detail: str = field(default="")
+
+
+Effect: TypeAlias = (
+    Send
+    | Deliver
+    | Published
+    | Acknowledged
+    | Failed
+    | Cut
+    | Subscribed
+    | Unsubscribed
+    | Gap
+    | SetTimer
+    | CancelTimer
+    | Observe
+)
+Effects: TypeAlias = list[Effect]
+
+
+class Machine(Protocol):
+    """A protocol at one node. Requests that are illegal raise LocalProtocolError, packets that are, RemoteProtocolError."""
+
+    def on_start(self, now: float) -> Effects: ...
+
+    def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects: ...
+
+    def on_timer(self, now: float, timer: Hashable) -> Effects: ...
+
+    def on_peer_down(self, now: float, peer: NodeId) -> Effects: ...
+
+    def on_peer_up(self, now: float, peer: NodeId) -> Effects: ...
+
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects: ...
+
+    def subscribe(self, now: float, topic: Topic) -> Effects: ...
+
+    def unsubscribe(self, now: float, topic: Topic) -> Effects: ...
+
+    def invariants(self) -> None:
+        """Raise AssertionError when the state contradicts itself; run after every step in tests and fault runs."""
+
+    def waiting(self) -> list[str]:
+        """One line per thing this node still waits for, for people; empty when it is at rest."""

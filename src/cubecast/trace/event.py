@@ -1,0 +1,69 @@
+"""A trace row and the header beside it, as plain values."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from cubecast.errors import TraceError
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.trace.schema import PROPERTIES, SCHEMA_VERSION, WELL_FORMED
+
+
+class Event(NamedTuple):
+    """One row, fields in the schema's order; `run` is kept in the header and written into every row.
+
+    A row about several messages does not exist: a batch of three is three `publish` rows and three `deliver` rows, an
+    acknowledgement up to a counter is one row per message, a gap of two messages two rows. Only `send` and `receive`
+    speak of packets: they name the packet's first message and how many are inside.
+    """
+
+    node: NodeId
+    incarnation: Incarnation
+    seq: int
+    time: float
+    kind: str
+    topic: Topic | None = None
+    source: NodeId | None = None
+    source_incarnation: Incarnation | None = None
+    counter: Counter | None = None
+    deps: tuple[MessageId, ...] | None = None
+    peer: NodeId | None = None
+    packet: int | None = None
+    messages: int | None = None
+    bytes: int | None = None
+    hops: int | None = None
+    cut: tuple[MessageId, ...] | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The header of a run: what ran, and what it promises."""
+
+    run: str
+    protocol: str
+    promises: tuple[str, ...]
+    seed: int | None = None
+    clock_unit: str = "u.t."
+    code_version: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        unknown = [p for p in self.promises if p not in WELL_FORMED and p not in PROPERTIES]
+        if unknown:
+            raise TraceError(f"run {self.run!r} promises {unknown}, which this version does not know")
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> "RunInfo":
+        if not isinstance(data, dict):
+            raise TraceError("the run header is not a JSON object")
+        version = data.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise TraceError(f"the trace has schema version {version!r}; this program reads version {SCHEMA_VERSION}")
+        try:
+            return cls(**{**data, "promises": tuple(data["promises"])})
+        except (KeyError, TypeError) as error:
+            raise TraceError(f"the run header lacks or does not know a field: {error}") from None

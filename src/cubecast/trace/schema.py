@@ -1,0 +1,71 @@
+"""The trace: one schema for everything that runs, version 1. The seam between running and judging.
+
+A run is a directory: `run.json` beside one or more Parquet files. All rows of a node lie in one file, in the order of
+their `seq`; a file may hold several nodes. Readers that keep the order of rows inside a file therefore see every node's
+local history in order without sorting or shuffling; readers that do not can restore it from (node, incarnation, seq).
+"""
+
+from enum import StrEnum
+from typing import Final
+
+SCHEMA_VERSION: Final = 1
+RUN_FILE: Final = "run.json"
+FILE_SUFFIX: Final = ".parquet"
+
+
+class Kind(StrEnum):
+    """What a row says happened."""
+
+    PUBLISH = "publish"
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"
+    SEND = "send"
+    RECEIVE = "receive"
+    DELIVER = "deliver"
+    SUBSCRIBE = "subscribe"
+    CUT = "cut"
+    SUBSCRIBED = "subscribed"
+    UNSUBSCRIBE = "unsubscribe"
+    UNSUBSCRIBED = "unsubscribed"
+    START = "start"
+    STOP = "stop"
+    CRASH = "crash"
+    SUSPECT = "suspect"
+    VIEW = "view"
+    GAP = "gap"
+    DISCARD = "discard"
+    QUIESCENT = "quiescent"
+
+
+MESSAGE_ID: Final = "struct<source: int32, source_incarnation: int32, counter: int64>"
+MESSAGE_IDS: Final = f"list<{MESSAGE_ID}>"
+
+# (column, type in Arrow's spelling, may it be null)
+COLUMNS: Final[tuple[tuple[str, str, bool], ...]] = (
+    ("run", "string", False),
+    ("node", "int32", False),
+    ("incarnation", "int32", False),
+    ("seq", "int64", False),  # position in that (node, incarnation)'s history: the only order within a node
+    ("time", "double", False),  # u.t. simulated, seconds live; never used to decide order
+    ("kind", "string", False),
+    ("topic", "string", True),  # null for control packets
+    ("source", "int32", True),  # the message this row is about, null when none
+    ("source_incarnation", "int32", True),
+    ("counter", "int64", True),
+    ("deps", MESSAGE_IDS, True),  # on publish: the direct dependencies the publisher claims
+    ("peer", "int32", True),  # send and receive: the other end
+    ("packet", "int64", True),
+    ("messages", "int32", True),
+    ("bytes", "int32", True),
+    ("hops", "int32", True),
+    ("cut", MESSAGE_IDS, True),  # on cut and subscribed: last excluded counter of those sources
+    ("detail", "string", True),
+)
+COLUMN_NAMES: Final[tuple[str, ...]] = tuple(name for name, _, _ in COLUMNS)
+
+# What `promises` in run.json may name, in the order reports show them.
+WELL_FORMED: Final = ("K0", "K1", "K2", "K3")
+PROPERTIES: Final = (
+    *("P1", "P2", "P3", "P4", "P4u", "P5", "P6", "P7", "P8"),
+    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13"),
+)
