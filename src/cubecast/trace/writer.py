@@ -102,7 +102,9 @@ def table_of(run: str, rows: Sequence[Event]) -> pa.Table:
 
 def _id_lists(values: Sequence[Sequence[MessageId] | None]) -> pa.Array:
     """Lists of message ids, built column-wise: a hundred times faster than from dictionaries."""
-    offsets, flat, end = [], [], 0
+    offsets: list[int | None] = []
+    flat: list[MessageId] = []
+    end = 0
     for ids in values:
         offsets.append(None if ids is None else end)
         if ids is not None:
@@ -117,4 +119,4 @@ def _id_lists(values: Sequence[Sequence[MessageId] | None]) -> pa.Array:
     )
 
 
-assert COLUMN_NAMES == ("run", *Event._fields), "Event and the schema must list the same columns in the same order"
+assert ("run", *Event._fields) == COLUMN_NAMES, "Event and the schema must list the same columns in the same order"
