@@ -151,7 +151,7 @@ Effects: TypeAlias = list[Effect]
 
 
 class Machine(Protocol):
-    """A protocol at one node. Requests that are illegal raise LocalProtocolError, packets that are, RemoteProtocolError."""
+    """A protocol at one node. An illegal request raises LocalProtocolError, an illegal packet RemoteProtocolError."""
 
     def on_start(self, now: float) -> Effects: ...
 

@@ -42,6 +42,8 @@ class RunInfo:
     run: str
     protocol: str
     promises: tuple[str, ...]
+    nodes: int | None = None
+    """How many nodes wrote rows; a trace with fewer lacks a file and proves nothing."""
     seed: int | None = None
     clock_unit: str = "u.t."
     code_version: str = ""
