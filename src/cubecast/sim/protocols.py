@@ -8,6 +8,7 @@ from typing import Any
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
+from cubecast.protocol.vcube.cubecast import Cubecast, Detection, Parameters
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
@@ -88,6 +89,18 @@ def _srpt_b(setup: Setup) -> MachineFactory:
     return _srpt(setup, spread(setup.present, count, setup.size), list(range(count)))
 
 
+def _cubecast(setup: Setup) -> MachineFactory:
+    parameters = Parameters(
+        dimension_of(setup.size), founders=setup.present, ids=setup.present, **dict(setup.settings)
+    )
+    initial = {topic: roster.mask for topic, roster in setup.rosters.items()}
+
+    def make(node: NodeId, incarnation: int) -> Cubecast:
+        return Cubecast(node, parameters, incarnation=incarnation, initial=initial)
+
+    return make
+
+
 _FIRST_RECEPTION = Setting(
     FirstReception.BLOCK, "a dependency on a source never heard of: block (pseudo-code) or pass (text)"
 )
@@ -114,6 +127,20 @@ _ENTRIES = (
         _ORDERED,
         _srpt_b,
         {"first_reception": _FIRST_RECEPTION, "brokers": Setting(32, "how many ids are brokers")},
+    ),
+    ProtocolEntry(
+        "cubecast",
+        "reliable, gapless, pipelined causal publish/subscribe; what the live system runs",
+        ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P10", "P11", "P12", "P13"),
+        _cubecast,
+        {
+            "window": Setting(8, "own publications per topic that may be unstable at a time"),
+            "max_batch": Setting(512, "messages per publication"),
+            "retry": Setting(1000.0, "u.t. without an answer before something is sent again"),
+            "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
+            "round_length": Setting(1000.0, "u.t. between two testing rounds"),
+            "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
+        },
     ),
 )
 PROTOCOLS: dict[str, ProtocolEntry] = {entry.name: entry for entry in _ENTRIES}

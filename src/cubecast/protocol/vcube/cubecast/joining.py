@@ -1,0 +1,56 @@
+"""How a new incarnation becomes part of the system: everybody who lives must know it before it takes part."""
+
+from cubecast.ids import Incarnation, NodeId
+from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.packets import Life, Packet, Settle, Standing, Welcome
+from cubecast.protocol.vcube.topology import ids_of
+
+
+class Joining:
+    """Collects what the living know. It takes no side: when they contradict each other it starts over."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._told: dict[NodeId, dict[NodeId, Incarnation]] = {}
+        """Per node that welcomed us, the verdicts it knew."""
+
+    def welcomed(self, sender: NodeId, nodes: tuple[Standing, ...]) -> None:
+        self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
+
+    @property
+    def welcomers(self) -> int:
+        return sum(1 << node for node in self._told)
+
+    @property
+    def is_alone(self) -> bool:
+        return not self._context.registry.others
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self._told) and not self._context.registry.others & ~self.welcomers
+
+    @property
+    def missing(self) -> list[NodeId]:
+        return list(ids_of(self._context.registry.others & ~self.welcomers))
+
+    def contradicts(self, sender: NodeId, packet: Packet) -> bool:
+        """Does it speak of the death of somebody we took for living, or come from somebody we took for dead?"""
+        registry = self._context.registry
+        verdicts = list(packet.dead)
+        if isinstance(packet, Settle):
+            verdicts += packet.faulty
+        elif isinstance(packet, Welcome):
+            verdicts += [Life(node, incarnation) for node, incarnation, alive in packet.nodes if not alive]
+        return registry.is_dead((sender, packet.by)) or any(
+            node != self._context.node and registry.alive >> node & 1 and incarnation >= registry.incarnation_of(node)
+            for node, incarnation in verdicts
+        )
+
+    def news(self) -> list[Life]:
+        """Verdicts that not everybody who welcomed us knew."""
+        told = [self._told[node] for node in ids_of(self._context.registry.others)]
+        return [
+            Life(node, incarnation)
+            for node, incarnation in self._context.registry.faulty()
+            if any(theirs.get(node, -1) < incarnation for theirs in told)
+        ]
