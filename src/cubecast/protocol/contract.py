@@ -15,14 +15,18 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 
 
-class Packet(Protocol):
-    """What one node hands to the network for another. Immutable: forwarding hands on the same object.
+@dataclass(slots=True)
+class Packet:
+    """Base of what one node hands to the network for another. Immutable: forwarding hands on the same object.
 
     `publication` says whether it carries a publication of its `topic`; such packets also have `message` (the id of the
     first one inside) and `payloads`. Control packets leave it False.
     """
 
-    publication: ClassVar[bool]
+    publication: ClassVar[bool] = False
+
+    frame: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""
 
 
 @dataclass(slots=True)

@@ -26,36 +26,39 @@ class Network:
     def __post_init__(self) -> None:
         self.free_at = [0.0] * self.size
         self.packets_sent = [0] * self.size
-        self.backlog_seen = [0.0] * self.size
-        """Per node, the sum over its packets of how many stood before it in the output queue."""
+        self.waited = [0.0] * self.size  # in the output queue, by all packets of a node together
         self.fate: Fate | None = None
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
 
-    def arrival(self, now: float, source: NodeId, destination: NodeId) -> float:
-        """Queue a packet; when it arrives if nothing goes wrong."""
+    def arrivals(self, now: float, source: NodeId, destinations: Sequence[NodeId]) -> list[float]:
+        """Queue a packet for each destination, in this order; when each arrives if nothing goes wrong."""
+        transmission, propagation = self.transmission, self.propagation
         ready = now + self.processing
-        free = self.free_at[source]
-        if free > ready:
-            self.backlog_seen[source] += (free - ready) / self.transmission if self.transmission else 0.0
-            ready = free
-        self.packets_sent[source] += 1
-        departure = self.free_at[source] = ready + self.transmission
-        arrival = departure + self.propagation(source, destination)
-        return self._in_order(source, destination, arrival) if self.fifo_links else arrival
+        free = max(self.free_at[source], ready)
+        backlog = 0.0
+        arrivals = []
+        for destination in destinations:
+            backlog += free - ready
+            free += transmission
+            arrivals.append(free + propagation(source, destination))
+        self.free_at[source] = free
+        self.packets_sent[source] += len(destinations)
+        self.waited[source] += backlog
+        if self.fifo_links:
+            return [self.in_order(source, d, time) for d, time in zip(destinations, arrivals, strict=True)]
+        return arrivals
 
-    def arrivals(self, now: float, source: NodeId, destination: NodeId) -> list[float]:
-        """Queue a packet under the faults in force; when each of its copies arrives."""
-        first = self.arrival(now, source, destination)
-        if self.fate is None:
-            return [first]
-        late = [first + extra for extra in self.fate(now, source, destination)]
-        return [self._in_order(source, destination, time) for time in late] if self.fifo_links else late
-
-    def mean_backlog(self) -> list[float]:
+    def mean_queue_length(self) -> list[float]:
         """Per node, how many packets a packet found before it in the output queue, on average."""
-        return [seen / sent if sent else 0.0 for seen, sent in zip(self.backlog_seen, self.packets_sent, strict=True)]
+        service = self.transmission or 1.0
+        return [
+            time / service / sent if sent else 0.0 for time, sent in zip(self.waited, self.packets_sent, strict=True)
+        ]
 
-    def _in_order(self, source: NodeId, destination: NodeId, arrival: float) -> float:
+    def in_order(self, source: NodeId, destination: NodeId, arrival: float) -> float:
+        """With FIFO links, not before what was sent earlier on that link."""
+        if not self.fifo_links:
+            return arrival
         link = (source, destination)
         arrival = max(arrival, self._last_arrival.get(link, 0.0))
         self._last_arrival[link] = arrival

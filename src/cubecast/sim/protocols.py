@@ -90,9 +90,7 @@ def _srpt_b(setup: Setup) -> MachineFactory:
 
 
 def _cubecast(setup: Setup) -> MachineFactory:
-    parameters = Parameters(
-        dimension_of(setup.size), founders=setup.present, ids=setup.present, **dict(setup.settings)
-    )
+    parameters = Parameters(dimension_of(setup.size), founders=setup.present, ids=setup.present, **dict(setup.settings))
     initial = {topic: roster.mask for topic, roster in setup.rosters.items()}
 
     def make(node: NodeId, incarnation: int) -> Cubecast:

@@ -44,7 +44,7 @@ class Simulation:
             "seed": self.config.seed,
             "nodes": self.config.nodes,
             "digest": world.statistics.digest(),
-            **report(world.statistics, world.network.mean_backlog()),
+            **report(world.statistics, sum(world.network.packets_sent), world.network.mean_queue_length()),
             "simulated_time": world.now,
             "events": world.events,
             "wall_seconds": seconds,

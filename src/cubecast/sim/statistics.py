@@ -10,7 +10,6 @@ import numpy as np
 
 class Statistics:
     def __init__(self) -> None:
-        self.packets = 0
         self.messages_sent = 0
         self.bytes = 0
         self.published = 0
@@ -19,8 +18,7 @@ class Statistics:
         self.false_positives = 0
         self.refused = 0
         self.reception = array("d")
-        self.delivery = array("d")
-        self.holding = array("d")
+        self.holding: dict[int, float] = {}  # number of the reception → how long it was held; most are not
         self.barrier = array("i")
         self.log = array("d")  # of every arrival and delivery, hashed a chunk at a time
         self._hash = blake2b(digest_size=16)
@@ -44,17 +42,21 @@ def summary(values: Iterable[float]) -> dict[str, float]:
     return {"mean": float(data.mean()), "p50": float(p50), "p99": float(p99), "max": float(data.max())}
 
 
-def report(statistics: Statistics, mean_backlog: list[float]) -> dict[str, Any]:
-    """The figures `cubecast sim --json` prints about a run."""
+def report(statistics: Statistics, packets: int, queue_lengths: list[float]) -> dict[str, Any]:
+    """The figures `cubecast sim --json` prints about a run. Held messages that were never delivered do not count."""
+    reception = np.asarray(statistics.reception)
+    holding = np.zeros(len(reception))
+    holding[list(statistics.holding)] = list(statistics.holding.values())
     counted = (
-        *("published", "packets", "messages_sent", "bytes"),
+        *("published", "messages_sent", "bytes"),
         *("deliveries", "duplicates", "false_positives", "refused"),
     )
     return {
+        "packets": packets,
         **{name: getattr(statistics, name) for name in counted},
-        "reception_latency": summary(statistics.reception),
-        "delivery_latency": summary(statistics.delivery),
-        "holding_time": summary(statistics.holding),
+        "reception_latency": summary(reception),
+        "delivery_latency": summary(reception + holding),
+        "holding_time": summary(holding),
         "barrier_size": summary(statistics.barrier),
-        "queue_length": summary(mean_backlog),
+        "queue_length": summary(queue_lengths),
     }

@@ -68,10 +68,12 @@ class World:
         self._make = make
         self._coded = coded
         self._careful = careful
+        self._records_packets = recorder is not None and recorder.packets
+        self._away: set[NodeId] = set()  # crashed or paused
         self._scheduler = Scheduler()
         self._tie = 0
         self._births: dict[str, dict[MessageId, float]] = {}
-        self._received: dict[tuple[NodeId, str, MessageId], float] = {}
+        self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -90,7 +92,7 @@ class World:
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
         self._tie += 1
-        self._scheduler.push((time, self._tie, 0, _CALL, call, arguments, 0))
+        self._scheduler.push((time, self._tie, 0, _CALL, call, arguments))
 
     def run(self, until: float = float("inf"), most_events: float = float("inf")) -> bool:
         """Process events in order; True when none is left, False when a limit was reached first."""
@@ -103,38 +105,55 @@ class World:
                 gc.enable()
 
     def _run(self, until: float, most_events: float) -> bool:
-        pop, machines, statistics = self._scheduler.pop, self.machines, self.statistics
-        log, log_append = statistics.log, statistics.log.append
+        pop, step = self._scheduler.pop, self._step
         while (event := pop()) is not None:
-            time, _, node, sender, packet, hops, size = event
-            if time > until or self.events >= most_events:
+            if event[0] > until or self.events >= most_events:
                 self._scheduler.push(event)
                 return False
-            self.now = time
-            if sender == _CALL:
-                packet(*hops)
-                continue
-            if node in self.crashed or node in self.paused:
-                if node in self.paused:
-                    self.paused[node].append(event)
-                continue
-            self.events += 1
-            log_append(time)
-            log_append(node)
-            if len(log) > FOLD_AT:
-                statistics.fold()
-            if self.recorder is not None and self.recorder.packets:
-                self._record_packet(Kind.RECEIVE, node, sender, packet, event[1], hops, size)
-            if self._coded:
-                packet = decode(packet)
-            effects = machines[node].on_packet(time, sender, packet)
-            if packet.publication:
-                self._received_publication(node, packet, effects)
-            if effects:
-                self._apply(node, effects, packet, hops, size)
-            if self._careful:
-                machines[node].invariants()
+            self.now = event[0]
+            if event[3] == _CALL:
+                event[4](*event[5])
+            elif event[2] in self._away:
+                if event[2] in self.paused:
+                    self.paused[event[2]].append(event)
+            else:
+                step(*event)
         return True
+
+    def _step(self, time: float, tie: int, node: NodeId, sender: NodeId, packet: Any, hops: int) -> None:
+        """A packet arrives at a node that is there."""
+        self.events += 1
+        log = self.statistics.log
+        log.append(time)
+        log.append(node)
+        if len(log) > FOLD_AT:
+            self.statistics.fold()
+        if self._coded:
+            packet = decode(packet.frame)
+        if self._records_packets:
+            self._record_packet(Kind.RECEIVE, node, sender, packet, tie, hops)
+        machine = self.machines[node]
+        effects = machine.on_packet(time, sender, packet)
+        if packet.publication:
+            self._count_reception(node, packet, effects)
+        if effects:
+            self._apply(node, effects, packet, hops)
+        if self._careful:
+            machine.invariants()
+
+    def _count_reception(self, node: NodeId, packet: Any, effects: Effects) -> None:
+        message, topic = packet.message, packet.topic
+        if message.source == node:
+            return
+        if topic not in self.subscriptions[node]:
+            self.statistics.false_positives += 1
+            return
+        latencies = self.statistics.reception
+        latencies.append(self.now - self._births[topic][message])
+        for effect in effects:
+            if type(effect) is Deliver and effect.message is message:
+                return
+        self._held.setdefault((node, topic, message), (len(latencies) - 1, self.now))
 
     # The application's side
 
@@ -180,6 +199,7 @@ class World:
         if node not in self.crashed:
             self._record(node, Kind.CRASH)
             self.crashed[node] = self.now
+            self._away.add(node)
             self.paused.pop(node, None)
             self.subscriptions[node] = set()
 
@@ -187,6 +207,7 @@ class World:
         """A new machine with the next incarnation; it remembers nothing."""
         if node in self.crashed:
             del self.crashed[node]
+            self._away.discard(node)
             self.incarnations[node] += 1
             self.machines[node] = self._make(node, self.incarnations[node])
             self.network.free_at[node] = self.now
@@ -197,8 +218,11 @@ class World:
         """The process stops (as with SIGSTOP): what arrives, and its timers, wait."""
         if node not in self.crashed:
             self.paused.setdefault(node, [])
+            self._away.add(node)
 
     def resume(self, node: NodeId) -> None:
+        if node in self.paused:
+            self._away.discard(node)
         for event in self.paused.pop(node, []):
             if event[3] == _CALL:
                 self.at(self.now, event[4], *event[5])
@@ -224,71 +248,58 @@ class World:
 
     # Interpreting effects
 
-    def _apply(self, node: NodeId, effects: Effects, cause: Any = None, hops: int = 0, size: int = 0) -> None:
+    def _apply(self, node: NodeId, effects: Effects, cause: Any = None, hops: int = 0) -> None:
         for effect in effects:
             kind = type(effect)
             if kind is Send:
-                self._send(node, effect, cause, hops, size)  # type: ignore[arg-type]
+                packet = effect.packet  # type: ignore[union-attr]
+                self._send(node, effect.peers, packet, hops + 1 if packet is cause else 1)  # type: ignore[union-attr]
             elif kind is Deliver:
-                self._deliver(node, effect, cause)  # type: ignore[arg-type]
+                self._deliver(node, effect)  # type: ignore[arg-type]
             else:
                 self._apply_rare(node, effect)
 
-    def _send(self, node: NodeId, effect: Send, cause: Any, hops: int, size: int) -> None:
-        packet, statistics, network = effect.packet, self.statistics, self.network
-        if packet is not cause:
-            hops, size = 0, len(encode(packet))
-        peers = effect.peers
-        statistics.packets += len(peers)
-        statistics.bytes += size * len(peers)
+    def _send(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int) -> None:
+        statistics, push, tie = self.statistics, self._scheduler.push, self._tie
+        if packet.frame is None:
+            packet.frame = encode(packet)
+        statistics.bytes += len(packet.frame) * len(peers)
         if packet.publication:
-            statistics.messages_sent += len(peers) * len(packet.payloads)
-        plain = network.fate is None
-        carried = encode(packet) if self._coded else packet
-        push, now = self._scheduler.push, self.now
-        for peer in peers:
+            statistics.messages_sent += len(packet.payloads) * len(peers)
+        if self._records_packets or self.network.fate is not None:
+            self._send_observed(node, peers, packet, hops)
+            return
+        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+            tie += 1
+            push((time, tie, peer, node, packet, hops))
+        self._tie = tie
+
+    def _send_observed(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int) -> None:
+        """The same with a trace or with faults: a packet may get lost or arrive more than once."""
+        fate = self.network.fate
+        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
             self._tie += 1
-            if self.recorder is not None and self.recorder.packets:
-                self._record_packet(Kind.SEND, node, peer, carried, self._tie, hops + 1, size)
-            if plain:
-                push((network.arrival(now, node, peer), self._tie, peer, node, carried, hops + 1, size))
-            else:
-                self._send_faulty(node, peer, carried, hops + 1, size)
-
-    def _send_faulty(self, node: NodeId, peer: NodeId, carried: Any, hops: int, size: int) -> None:
-        packet_id = self._tie
-        for copy, time in enumerate(self.network.arrivals(self.now, node, peer)):
-            if copy:
+            if self._records_packets:
+                self._record_packet(Kind.SEND, node, peer, packet, self._tie, hops)
+            tie = self._tie
+            for extra in fate(self.now, node, peer) if fate else (0.0,):
+                late = self.network.in_order(node, peer, time + extra) if extra else time
+                self._scheduler.push((late, tie, peer, node, packet, hops))
                 self._tie += 1
-            self._scheduler.push((time, packet_id if not copy else self._tie, peer, node, carried, hops, size))
+                tie = self._tie
 
-    def _deliver(self, node: NodeId, effect: Deliver, cause: Any) -> None:
-        statistics, message, topic = self.statistics, effect.message, effect.topic
+    def _deliver(self, node: NodeId, effect: Deliver) -> None:
+        statistics = self.statistics
         statistics.deliveries += len(effect.payloads)
-        statistics.log.append(message.source)
+        statistics.log.append(effect.message.source)
+        if self._held:
+            held = self._held.pop((node, effect.topic, effect.message), None)
+            if held is not None:
+                statistics.holding[held[0]] = self.now - held[1]
         if self.recorder is not None:
             self.recorder.delivered(node, self.incarnations[node], self.now, effect)
-        if message.source != node:
-            birth = self._births[topic][message]
-            received = self._received.pop((node, topic, message), self.now) if self._received else self.now
-            for _ in effect.payloads:
-                statistics.delivery.append(self.now - birth)
-                statistics.holding.append(self.now - received)
         if self.on_deliver is not None:
             self.on_deliver(self.now, node, effect)
-
-    def _received_publication(self, node: NodeId, packet: Any, effects: Effects) -> None:
-        message = packet.message
-        if message.source == node:
-            return
-        if packet.topic not in self.subscriptions[node]:
-            self.statistics.false_positives += 1
-            return
-        self.statistics.reception.append(self.now - self._births[packet.topic][message])
-        for effect in effects:
-            if type(effect) is Deliver and effect.message == message:
-                return
-        self._received.setdefault((node, packet.topic, message), self.now)
 
     def _apply_rare(self, node: NodeId, effect: Any) -> None:
         """Everything that happens a few times per publication at most."""
@@ -310,6 +321,9 @@ class World:
                 self._record_acknowledged(node, incarnation, effect)
             case Reincarnated():
                 self._reincarnate(node, effect)
+            case Observe(kind="discard", message=MessageId()):
+                self.statistics.duplicates += 1
+                self._record_effect(node, effect)
             case Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe():
                 self._record_effect(node, effect)
             case _:
@@ -329,7 +343,7 @@ class World:
             if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
                 return
             if node in self.paused:
-                self.paused[node].append((self.now, 0, node, _CALL, fire, (), 0))
+                self.paused[node].append((self.now, 0, node, _CALL, fire, ()))
                 return
             del self._timers[key]
             self._apply(node, self.machines[node].on_timer(self.now, effect.timer))
@@ -345,13 +359,10 @@ class World:
         if self.recorder is not None:
             self.recorder.row(node, self.incarnations[node], self.now, kind, **columns)
 
-    def _record_packet(
-        self, kind: str, node: NodeId, peer: NodeId, packet: Any, packet_id: int, hops: int, size: int
-    ) -> None:
+    def _record_packet(self, kind: str, node: NodeId, peer: NodeId, packet: Any, packet_id: int, hops: int) -> None:
         assert self.recorder is not None
-        whole = decode(packet) if self._coded else packet
-        columns = {"packet": packet_id, "bytes": size, "hops": hops}
-        self.recorder.packet(node, self.incarnations[node], self.now, kind, peer, whole, **columns)
+        columns = {"packet": packet_id, "bytes": len(packet.frame), "hops": hops}
+        self.recorder.packet(node, self.incarnations[node], self.now, kind, peer, packet, **columns)
 
     def _record_acknowledged(self, node: NodeId, incarnation: int, effect: Acknowledged) -> None:
         key = (node, incarnation, effect.topic)

@@ -16,8 +16,8 @@ from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, *CUBECAST_PACKETS)
 MAX_PACKET_BYTES = 1 << 20
 
-_encoder = msgspec.msgpack.Encoder()
-_names = {cls: tuple(field.name for field in fields(cls)) for cls in PACKETS}
+_encoder = msgspec.msgpack.Encoder(order="deterministic")  # sets are sorted
+_names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
 _tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 
 
@@ -41,6 +41,8 @@ def decode(data: bytes) -> Any:
     if tag >= len(PACKETS):
         raise RemoteProtocolError(f"unknown packet tag {tag}")
     try:
-        return PACKETS[tag](*_decoders[tag].decode(memoryview(data)[1:]))
+        packet = PACKETS[tag](*_decoders[tag].decode(memoryview(data)[1:]))
     except msgspec.MsgspecError as error:
         raise RemoteProtocolError(f"malformed {PACKETS[tag].__name__}: {error}") from None
+    packet.frame = data
+    return packet

@@ -23,20 +23,21 @@ class FirstReception(Enum):
 class Delivery:
     """One topic at one node."""
 
-    __slots__ = ("barrier", "first_received", "held", "last_delivered", "mode", "topic")
+    __slots__ = ("barrier", "first_received", "held", "last_delivered", "latest", "mode", "topic")
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
         self.topic = topic
         self.mode = mode
         self.barrier: CausalBarrier[MessageId] = CausalBarrier()
         self.held: PendingBuffer[NodeId, Pub] = PendingBuffer()
-        self.last_delivered: dict[NodeId, Counter] = {}
+        self.last_delivered: dict[NodeId, MessageId] = {}
+        self.latest: set[MessageId] = set()  # its values; most barriers are a subset of it, and that is one operation
         self.first_received: dict[NodeId, Counter] = {}
 
-    def publish(self, message: MessageId) -> tuple[MessageId, ...]:
+    def publish(self, message: MessageId) -> frozenset[MessageId]:
         """An own message is delivered here at once; returns the barrier it carries."""
         self.first_received.setdefault(message.source, message.counter)
-        self.last_delivered[message.source] = message.counter
+        self._note(message)
         return self.barrier.publish(message)
 
     def receive(self, packet: Pub, effects: Effects) -> None:
@@ -49,38 +50,50 @@ class Delivery:
                 effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
                 todo = [*self.held.release(source, counter - 1), packet]
         for candidate in todo:
-            missing = self._missing(candidate.barrier)
+            missing = None if candidate.barrier <= self.latest else self._missing(candidate.barrier)
             if missing is not None:
                 self.held.hold(missing.source, missing.counter, candidate)
                 continue
             message = candidate.message
-            self.last_delivered[message.source] = message.counter
+            self._note(message)
             self.barrier.delivered(message, candidate.barrier)
             effects.append(Deliver(self.topic, message, candidate.payloads))
             if self.held:
                 todo += self.held.release(message.source, message.counter)
 
-    def _missing(self, barrier: tuple[MessageId, ...]) -> MessageId | None:
+    def _note(self, delivered: MessageId) -> None:
+        before = self.last_delivered.get(delivered.source)
+        if before is not None:
+            self.latest.discard(before)
+        self.last_delivered[delivered.source] = delivered
+        self.latest.add(delivered)
+
+    def _missing(self, barrier: frozenset[MessageId]) -> MessageId | None:
         """The first dependency that is neither delivered nor known never to come, or None."""
-        last, first = self.last_delivered, self.first_received
-        for dependency in barrier:
+        first = self.first_received
+        for dependency in sorted(barrier - self.latest):
             source, _, counter = dependency
-            if last.get(source, 0) >= counter or first.get(source, 0) > counter:
+            if self._last(source) >= counter or first.get(source, 0) > counter:
                 continue
             if self.mode is FirstReception.PASS and source not in first:
                 continue
             return dependency
         return None
 
+    def _last(self, source: NodeId) -> Counter:
+        last = self.last_delivered.get(source)
+        return last.counter if last is not None else 0
+
     def leave(self) -> None:
         """Forget what was received. The barrier stays: that is what is published (defect V4)."""
         self.held.clear()
         self.first_received.clear()
         self.last_delivered.clear()
+        self.latest.clear()
 
     def invariants(self) -> None:
         for source, counter, packet in self.held.entries():
-            assert self.last_delivered.get(source, 0) < counter, f"{packet.message} waits for what was delivered"
+            assert self._last(source) < counter, f"{packet.message} waits for what was delivered"
 
     def waiting(self) -> list[str]:
         return [

@@ -3,11 +3,12 @@
 Not frozen, for the reason given in `contract`: the simulator builds millions of acknowledgements.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, MessageId, NodeId
+from cubecast.protocol.contract import Packet
 
 
 class Operation(Enum):
@@ -27,31 +28,36 @@ OperationKey: TypeAlias = tuple[Operation, NodeId, Counter]
 
 
 @dataclass(slots=True)
-class Pub:
+class Pub(Packet):
     topic: str
     message: MessageId
     payloads: tuple[bytes, ...]
-    barrier: tuple[MessageId, ...]
+    barrier: frozenset[MessageId]
+    acknowledgement: "PubAck | None" = field(default=None, init=False, repr=False, compare=False)
     publication: ClassVar[bool] = True
 
     @property
     def key(self) -> MessageId:
         return self.message
 
+    def ack(self) -> "PubAck":
+        """All acknowledgements of a publication are alike, so they are one object."""
+        if self.acknowledgement is None:
+            self.acknowledgement = PubAck(self.topic, self.message)
+        return self.acknowledgement
+
 
 @dataclass(slots=True)
-class PubAck:
+class PubAck(Packet):
     topic: str
     message: MessageId
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Sub:
+class Sub(Packet):
     topic: str
     source: NodeId
     counter: Counter
-    publication: ClassVar[bool] = False
 
     @property
     def key(self) -> OperationKey:
@@ -59,11 +65,10 @@ class Sub:
 
 
 @dataclass(slots=True)
-class Uns:
+class Uns(Packet):
     topic: str
     source: NodeId
     counter: Counter
-    publication: ClassVar[bool] = False
 
     @property
     def key(self) -> OperationKey:
@@ -71,7 +76,7 @@ class Uns:
 
 
 @dataclass(slots=True)
-class OperationAck:
+class OperationAck(Packet):
     """Acknowledges a SUB or an UNS; a SUB's gathers, on the way up, the entry of every subscriber it passes."""
 
     topic: str
@@ -79,7 +84,6 @@ class OperationAck:
     source: NodeId
     counter: Counter
     members: tuple[Entry, ...]
-    publication: ClassVar[bool] = False
 
     @property
     def key(self) -> OperationKey:

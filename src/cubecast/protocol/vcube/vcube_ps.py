@@ -79,7 +79,6 @@ class VCubePS:
         }
         self._everyone = [children(node, h, present) for h in range(dimension + 1)]
         self._handlers = {
-            Pub: self.on_pub,
             PubAck: self.on_pub_ack,
             Sub: self.on_sub,
             Uns: self.on_uns,
@@ -146,7 +145,7 @@ class VCubePS:
         state.published += 1
         message = MessageId(self.node, self.incarnation, state.published)
         packet = Pub(state.name, message, (payload,), state.delivery.publish(message))
-        effects.append(Published(state.name, message.counter, 1, packet.barrier))
+        effects.append(Published(state.name, message.counter, 1, tuple(sorted(packet.barrier))))
         effects.append(Deliver(state.name, message, packet.payloads))
         return packet
 
@@ -168,6 +167,8 @@ class VCubePS:
         return []
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
+        if type(packet) is Pub:
+            return self.on_pub(sender, packet)
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise RemoteProtocolError(f"node {sender} sent a {type(packet).__name__}, which VCube-PS does not know")
@@ -180,7 +181,7 @@ class VCubePS:
             state.acks[packet.message] = [sender, len(targets), None]
             effects: Effects = [Send(targets, packet)]
         else:
-            effects = [Send((sender,), PubAck(packet.topic, packet.message))]
+            effects = [Send((sender,), packet.acknowledgement or packet.ack())]
         if state.view.subscribed:
             state.delivery.receive(packet, effects)
         return effects

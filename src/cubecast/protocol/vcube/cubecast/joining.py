@@ -2,7 +2,7 @@
 
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.packets import Life, Packet, Settle, Standing, Welcome
+from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Life, Settle, Standing, Welcome
 from cubecast.protocol.vcube.topology import ids_of
 
 
@@ -33,7 +33,7 @@ class Joining:
     def missing(self) -> list[NodeId]:
         return list(ids_of(self._context.registry.others & ~self.welcomers))
 
-    def contradicts(self, sender: NodeId, packet: Packet) -> bool:
+    def contradicts(self, sender: NodeId, packet: AnyPacket) -> bool:
         """Does it speak of the death of somebody we took for living, or come from somebody we took for dead?"""
         registry = self._context.registry
         verdicts = list(packet.dead)

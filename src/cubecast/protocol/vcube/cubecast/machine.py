@@ -25,12 +25,12 @@ from cubecast.protocol.vcube.cubecast.detector import Detector
 from cubecast.protocol.vcube.cubecast.joining import Joining
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
+    AnyPacket,
     Ask,
     Entry,
     Hello,
     Life,
     Obituary,
-    Packet,
     Publication,
     Settle,
     Stable,
@@ -165,7 +165,7 @@ class Cubecast:
 
     # A step
 
-    def _receive(self, now: float, sender: NodeId, packet: Packet) -> None:
+    def _receive(self, now: float, sender: NodeId, packet: AnyPacket) -> None:
         if isinstance(packet, Obituary):
             self._on_obituary(sender, packet)
             return
@@ -182,7 +182,7 @@ class Cubecast:
             return
         self._dispatch(sender, packet)
 
-    def _admit(self, sender: NodeId, packet: Packet) -> bool:
+    def _admit(self, sender: NodeId, packet: AnyPacket) -> bool:
         """The fence, and introductions: somebody unheard of says hello first, unless we are new ourselves."""
         registry = self._context.registry
         if registry.is_alive(sender, packet.by):
@@ -197,7 +197,7 @@ class Cubecast:
             self._send_obituary(sender, packet.by)
         return False
 
-    def _dispatch(self, sender: NodeId, packet: Packet) -> None:
+    def _dispatch(self, sender: NodeId, packet: AnyPacket) -> None:
         match packet:
             case Publication():
                 self._on_publication(sender, packet)
@@ -265,7 +265,7 @@ class Cubecast:
         elif copy is not None:
             delivery.receive(copy)
 
-    def _discard(self, packet: Packet) -> None:
+    def _discard(self, packet: AnyPacket) -> None:
         if isinstance(packet, Publication):
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)

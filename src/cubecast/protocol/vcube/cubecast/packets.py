@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Packet
 
 Bitmap: TypeAlias = bytes
 
@@ -82,7 +83,7 @@ class Holding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Publication:
+class Publication(Packet):
     """A batch of messages with consecutive counters, one barrier and one set of destinations, fixed by the source."""
 
     by: Incarnation
@@ -101,18 +102,17 @@ class Publication:
 
 
 @dataclass(slots=True)
-class Ack:
+class Ack(Packet):
     """The publications opening with these messages reached the sender and everybody it had to forward them to."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     topic: Topic
     messages: tuple[MessageId, ...]
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Ask:
+class Ask(Packet):
     """The sender still keeps publications of the receiver up to `counter`: are they stable?"""
 
     by: Incarnation
@@ -120,22 +120,20 @@ class Ask:
     topic: Topic
     incarnation: Incarnation
     counter: Counter
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Stable:
+class Stable(Packet):
     """All of the sender's publications up to `counter` reached everybody they were for."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     topic: Topic
     counter: Counter
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Wave:
+class Wave(Packet):
     """SUB, UNS (with the sender's entry) or the registration of a publisher (without)."""
 
     by: Incarnation
@@ -143,11 +141,10 @@ class Wave:
     topic: Topic
     number: int
     entry: Entry | None
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class WaveAck:
+class WaveAck(Packet):
     """What the sender knows of the topic, the wave's own entry included."""
 
     by: Incarnation
@@ -156,31 +153,28 @@ class WaveAck:
     incarnation: Incarnation
     number: int
     entries: tuple[Entry, ...]
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Hello:
+class Hello(Packet):
     """A new incarnation of the sender asks to be known."""
 
     by: Incarnation
     dead: tuple[Life, ...]
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Welcome:
+class Welcome(Packet):
     """The sender knows the receiver's incarnation now, and tells whom else it knows."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
     nodes: tuple[Standing, ...]
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Settle:
+class Settle(Packet):
     """What the sender has of faulty sources, given whom it holds faulty (per node, the newest such incarnation)."""
 
     by: Incarnation
@@ -189,29 +183,26 @@ class Settle:
     asking: bool
     faulty: tuple[Life, ...]
     holdings: tuple[Holding, ...]
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Obituary:
+class Obituary(Packet):
     """The receiver's incarnation is held faulty by the sender, who lives with these nodes."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
     alive: Bitmap
-    publication: ClassVar[bool] = False
 
 
 @dataclass(slots=True)
-class Test:
+class Test(Packet):
     """Are you there? Answered by another one that does not ask."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     asking: bool
-    publication: ClassVar[bool] = False
 
 
-Packet: TypeAlias = Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test
+AnyPacket: TypeAlias = Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test
 PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)

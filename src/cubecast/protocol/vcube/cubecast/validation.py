@@ -5,10 +5,10 @@ from cubecast.ids import NodeId
 from cubecast.protocol.vcube.cubecast.packets import (
     PACKETS,
     Ack,
+    AnyPacket,
     Ask,
     Entry,
     Obituary,
-    Packet,
     Publication,
     Settle,
     Stable,
@@ -28,7 +28,7 @@ class Validator:
         self._parameters = parameters
         self._size = parameters.size
 
-    def check(self, sender: NodeId, packet: Packet, incarnation: int) -> None:
+    def check(self, sender: NodeId, packet: AnyPacket, incarnation: int) -> None:
         """Raise RemoteProtocolError for what cannot come from a correct peer of this incarnation."""
         if type(packet) not in PACKETS:
             raise RemoteProtocolError(f"a {type(packet).__name__} is not a cubecast packet")
