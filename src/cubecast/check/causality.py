@@ -39,6 +39,7 @@ class TopicCausality:
         """Per message, the highest counter per publisher among its causes and itself."""
         if messages:
             self.closure[np.arange(len(messages)), self.columns] = [message.counter for message in messages]
+        self.published: Vector = np.array([topic.count.get(p, 0) for p in self.publishers], np.int64)
         self.confirmations: dict[MessageId, int] = {}
         """Per publication, the set (as bits) of confirmed subscriptions that happened before it."""
 
@@ -78,7 +79,7 @@ class TopicCausality:
 def _named_messages(topic: TopicHistory) -> list[MessageId]:
     """Published, delivered, declared missing or claimed as a dependency, each once, in an order of no meaning."""
     names = dict.fromkeys(topic.published)
-    names |= dict.fromkeys(map(message_of, topic.deliveries))
+    names |= dict.fromkeys(message for message, _ in topic.deliveries)
     for sigma in topic.subscriptions:
         names |= dict.fromkeys(map(message_of, sigma.gaps))
     for row in topic.published.values():
@@ -115,7 +116,7 @@ def rebuild(
         cursor = ready.popleft()
         for topic, message in _advance(cursor, causality, confirming, waiting):
             ready.extend(waiting.pop((topic, message), ()))
-    stuck = [cursor.log.rows[cursor.place] for cursors in waiting.values() for cursor in cursors]
+    stuck = [cursor.log.steps[cursor.place].row for cursors in waiting.values() for cursor in cursors]
     return causality, [_circle(row) for row in stuck]
 
 
@@ -127,28 +128,23 @@ def _advance(
 ) -> list[tuple[Topic, MessageId]]:
     """Replay a log until it ends or delivers something whose publication was not replayed yet; what it published."""
     published: list[tuple[Topic, MessageId]] = []
-    rows = cursor.log.rows
-    for place in range(cursor.place, len(rows)):
-        row = rows[place]
-        kind, topic = row.kind, row.topic
-        if topic is None:
-            continue
-        if kind == Kind.DELIVER:
-            if not _hear(cursor, row, causality[topic]):
-                cursor.place = place
-                waiting[topic, message_of(row)].append(cursor)
-                return published
-        elif kind == Kind.PUBLISH:
-            _publish(cursor, row, causality[topic])
-            published.append((topic, message_of(row)))
-        elif kind == Kind.SUBSCRIBED:
+    steps = cursor.log.steps
+    for place in range(cursor.place, len(steps)):
+        row, topic, message = steps[place]
+        if message is None:
             cursor.confirmations |= confirming.get((row.node, row.incarnation, row.seq), 0)
+        elif row.kind == Kind.PUBLISH:
+            _publish(cursor, message, causality[topic])
+            published.append((topic, message))
+        elif not _hear(cursor, message, causality[topic]):
+            cursor.place = place
+            waiting[topic, message].append(cursor)
+            break
     return published
 
 
-def _hear(cursor: _Cursor, row: Event, causality: TopicCausality) -> bool:
+def _hear(cursor: _Cursor, message: MessageId, causality: TopicCausality) -> bool:
     """Take in a delivered message; False when its publication was not replayed yet."""
-    message = message_of(row)
     confirmations = causality.confirmations.get(message)
     if confirmations is not None:
         cursor.confirmations |= confirmations
@@ -158,8 +154,8 @@ def _hear(cursor: _Cursor, row: Event, causality: TopicCausality) -> bool:
     return True
 
 
-def _publish(cursor: _Cursor, row: Event, causality: TopicCausality) -> None:
-    message, topic = message_of(row), causality.topic.topic
+def _publish(cursor: _Cursor, message: MessageId, causality: TopicCausality) -> None:
+    topic = causality.topic.topic
     closure = causality.closure[causality.row[message]]
     known = cursor.known.get(topic)
     if known is not None:

@@ -3,8 +3,10 @@
 It knows the trace and nothing else: no protocol, no simulator, no header is believed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -56,17 +58,18 @@ def check_directory(directory: Path, properties: Sequence[str] | None = None) ->
 def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report:
     """Judge a trace in memory, by default on what its header promises; K0 is always judged."""
     info, events = trace
+    kinds = Counter(map(attrgetter("kind"), events))
     wanted = _wanted(info, properties)
     logs, repeated = logs_of(events)
-    missing = _missing(info, logs)
     broken = repeated_places(repeated)
     found: dict[str, list[Violation]] = {}
     if not broken:
         topics, broken = read_topics(logs)
+    missing = _missing(info, logs)
     if not broken:
         facts, broken = gather(logs, topics)
     if not broken:
-        found = {name: _judge(name, facts) for name in wanted if name != "K0"}
+        found = _judge(wanted, facts)
     unjudged = "the trace contradicts itself" if broken else None
     return Report(
         info.run,
@@ -75,8 +78,8 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
         sorted(
             (v for violations in (broken, *found.values()) for v in violations if v.certain or not missing), key=_size
         ),
-        deliveries=sum(event.kind == Kind.DELIVER for event in events),
-        messages=len({event[5:9] for event in events if event.kind == Kind.PUBLISH}),
+        deliveries=kinds[Kind.DELIVER],
+        messages=kinds[Kind.PUBLISH],
         unknown_because=(*missing, *([unjudged] if unjudged else [])),
     )
 
@@ -103,11 +106,18 @@ def _missing(info: RunInfo, logs: Sequence[Log]) -> list[str]:
     ]
 
 
-def _judge(name: str, facts: Facts) -> list[Violation]:
-    own = list(PREDICATES[name](facts))
-    return own + [
-        replace(violation, promise=name) for other in INHERITS.get(name, ()) for violation in _judge(other, facts)
-    ]
+def _judge(wanted: Sequence[str], facts: Facts) -> dict[str, list[Violation]]:
+    found: dict[str, list[Violation]] = {}
+    for promise in wanted:
+        for name in (promise, *INHERITS.get(promise, ())):
+            if name in PREDICATES and name not in found:
+                found[name] = list(PREDICATES[name](facts))
+    own = {name: violations for name, violations in found.items() if name in wanted}
+    return {name: violations + _inherited(name, found) for name, violations in own.items()}
+
+
+def _inherited(name: str, found: dict[str, list[Violation]]) -> list[Violation]:
+    return [replace(violation, promise=name) for other in INHERITS.get(name, ()) for violation in found[other]]
 
 
 def _verdict(violations: Iterable[Violation], incomplete: bool) -> Verdict:

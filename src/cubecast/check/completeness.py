@@ -1,12 +1,13 @@
 """P3, P4, P4u, P12: what must have been delivered by the time everything is quiet."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
 from cubecast.check.causality import TopicCausality, Vector
 from cubecast.check.facts import Deliveries, Facts
-from cubecast.check.history import message_of, publisher_of
+from cubecast.check.history import Publisher, message_of, publisher_of
 from cubecast.check.verdict import Violation
 from cubecast.ids import MessageId
 
@@ -58,22 +59,24 @@ def no_permanent_hold(facts: Facts) -> Iterator[Violation]:
     """P12: what arrived is delivered or accounted for, and what is declared lost is delivered by nobody correct."""
     for name, topic in facts.topics.items():
         views = facts.deliveries[name]
-        by_log: dict[tuple[int, int], set[MessageId]] = {}
-        for row in topic.deliveries:
-            by_log.setdefault((row.node, row.incarnation), set()).add(message_of(row))
+        settled: defaultdict[Publisher, set[MessageId]] = defaultdict(set, topic.settled)
+        for message, row in topic.deliveries:
+            settled[row.node, row.incarnation].add(message)
         somewhere = {message for view in views if view.sigma.correct for message in view.messages}
         for view in views:
             if view.sigma.correct:
-                log = (view.sigma.log.node, view.sigma.log.incarnation)
-                yield from _held(view, by_log.get(log, set()) | topic.settled.get(log, set()))
+                yield from _held(view, settled[view.sigma.log.node, view.sigma.log.incarnation])
             yield from _wrong_gaps(view, somewhere)
 
 
 def _held(view: Deliveries, settled: set[MessageId]) -> Iterator[Violation]:
     reported: set[MessageId] = set()
     for row in view.sigma.receives:
+        batch = row.messages or 1
+        if batch <= 1 and row[6:9] in settled:
+            continue
         first = message_of(row)
-        for counter in range(first.counter, first.counter + max(row.messages or 1, 1)):
+        for counter in range(first.counter, first.counter + max(batch, 1)):
             message = first._replace(counter=counter)
             if message not in settled and message not in reported and not view.sigma.excludes(message):
                 reported.add(message)

@@ -4,18 +4,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cubecast.check.causality import NEVER
 from cubecast.check.facts import Deliveries, Facts
 from cubecast.check.history import Publisher
 from cubecast.check.verdict import Violation
-from cubecast.ids import Counter, MessageId
+from cubecast.ids import MessageId
 from cubecast.trace.event import Event
 
 
 def cut_names_published(facts: Facts) -> Iterator[Violation]:
     """K1: 0 ≤ cut ≤ number of publications."""
     for view in facts.all_deliveries():
-        for publisher, cut in view.sigma.stated.items():
-            published = view.causality.topic.count.get(publisher, 0)
+        wrong = (view.start < 0) | ((view.start > view.causality.published) & (view.start != NEVER))
+        for column in np.flatnonzero(wrong).tolist():
+            publisher = view.causality.publishers[column]
+            cut, published = int(view.start[column]), int(view.causality.published[column])
             if cut < 0:
                 yield _at_statement(view, "K1", publisher, f"the cut of publisher {publisher} is {cut}")
             elif cut > published:
@@ -27,7 +30,7 @@ def cut_is_closed(facts: Facts) -> Iterator[Violation]:
     """K2: m in the cut, a → m ⇒ a in the cut. Frontiers grow with the counter, so the last message speaks for all."""
     for view in facts.all_deliveries():
         causality = view.causality
-        for publisher, last in _last_excluded(view):
+        for publisher, last in view.excluded:
             message = MessageId(*publisher, last)
             frontier = causality.causes([causality.row[message]])[0]
             frontier[causality.column[publisher]] = 0
@@ -44,18 +47,11 @@ def cut_is_honest(facts: Facts) -> Iterator[Violation]:
     """K3: what was published after the confirmation is not in the cut."""
     for view in facts.all_deliveries():
         bit = facts.bits[view.sigma]
-        for publisher, last in _last_excluded(view):
+        for publisher, last in view.excluded:
             message = MessageId(*publisher, last)
             if view.causality.confirmations[message] & bit:
                 reason = f"the cut excludes {tuple(message)}, published after the subscription was confirmed"
                 yield _at_statement(view, "K3", publisher, reason, message)
-
-
-def _last_excluded(view: Deliveries) -> Iterator[tuple[Publisher, Counter]]:
-    for publisher, cut in view.sigma.stated.items():
-        last = min(cut, view.causality.topic.count.get(publisher, 0))
-        if last >= 1:
-            yield publisher, last
 
 
 def _at_statement(

@@ -1,11 +1,12 @@
 """P1, P2, P10, P11: what may be delivered at all, and how often."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from cubecast.check.facts import Facts
 from cubecast.check.history import message_of, publisher_of
 from cubecast.check.verdict import Violation
-from cubecast.ids import Incarnation, MessageId, NodeId, Topic
+from cubecast.ids import Incarnation, MessageId, NodeId
 from cubecast.trace.event import Event
 
 
@@ -13,8 +14,7 @@ def no_creation(facts: Facts) -> Iterator[Violation]:
     """P1: every delivery has its publication, and none that was reported failed."""
     for topic in facts.topics.values():
         published, failed = topic.published, topic.failed
-        for row in topic.deliveries:
-            message = message_of(row)
+        for message, row in topic.deliveries:
             if message not in published:
                 certain = facts.is_whole(publisher_of(message))
                 yield _of_row("P1", row, f"{tuple(message)} was never published on {row.topic}", certain=certain)
@@ -44,11 +44,14 @@ def within_subscription(facts: Facts) -> Iterator[Violation]:
 
 def once_per_identity(facts: Facts) -> Iterator[Violation]:
     """The part of P10 beyond P1–P4: a restarted node does not deliver what an earlier incarnation delivered."""
+    returned = {node for node, count in Counter(node for node, _ in facts.logs).items() if count > 1}
     for topic in facts.topics.values():
-        first: dict[tuple[NodeId, Topic, MessageId], tuple[Incarnation, int]] = {}
-        for row in sorted(topic.deliveries, key=lambda row: (row.incarnation, row.seq)):
-            message = message_of(row)
-            incarnation, seq = first.setdefault((row.node, topic.topic, message), (row.incarnation, row.seq))
+        first: dict[tuple[NodeId, MessageId], tuple[Incarnation, int]] = {}
+        of_returned = [
+            (row.incarnation, row.seq, message, row) for message, row in topic.deliveries if row.node in returned
+        ]
+        for _, _, message, row in sorted(of_returned):
+            incarnation, seq = first.setdefault((row.node, message), (row.incarnation, row.seq))
             if incarnation != row.incarnation:
                 reason = f"{tuple(message)} was delivered by incarnation {incarnation} of this node already"
                 yield _of_row("P10", row, reason, other_seq=seq)

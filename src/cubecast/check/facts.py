@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from cubecast.check.causality import NEVER, TopicCausality, Vector, rebuild
+from cubecast.check.circles import left_in_circles
 from cubecast.check.history import Log, Publisher, Subscription, TopicHistory, message_of, publisher_of
 from cubecast.check.verdict import Violation
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import Counter, MessageId, Topic
 from cubecast.trace.event import Event
 
 
@@ -24,6 +25,14 @@ class Deliveries:
         self.columns = causality.columns[self.rows]
         self.counters = np.array([message.counter for message in self.messages], np.int64)
         self.start = causality.start(sigma, bit)
+
+    @cached_property
+    def excluded(self) -> list[tuple[Publisher, Counter]]:
+        """Per publisher with a stated cut, the last message that exists and is inside it."""
+        last = np.minimum(self.start, self.causality.published)
+        publishers = self.causality.publishers
+        candidates = [(publishers[column], int(last[column])) for column in np.flatnonzero(last >= 1).tolist()]
+        return [(publisher, counter) for publisher, counter in candidates if publisher in self.sigma.stated]
 
     @cached_property
     def causes(self) -> Vector:
@@ -110,6 +119,11 @@ class Facts:
             name: [Deliveries(sigma, self.bits[sigma], self.causality[name]) for sigma in topic.subscriptions]
             for name, topic in self.topics.items()
         }
+
+    @cached_property
+    def circles(self) -> dict[Topic, set[MessageId]]:
+        """Per topic, the messages whose delivery orders contradict one another."""
+        return {name: left_in_circles([view.messages for view in views]) for name, views in self.deliveries.items()}
 
     def all_deliveries(self) -> Iterator[Deliveries]:
         for per_topic in self.deliveries.values():

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.trace.event import Event
@@ -16,18 +16,23 @@ from cubecast.trace.schema import Kind
 
 Publisher: TypeAlias = tuple[NodeId, Incarnation]
 
-# A message's identity is cut out of the row by position: naming the fields one by one took a third of the whole check.
+# A message's identity is cut out of the row by position: naming the fields one by one takes three times as long.
 assert Event._fields[5:9] == ("topic", "source", "source_incarnation", "counter")
 
-_KINDS: Final = frozenset(Kind)
-_NAME_A_MESSAGE: Final = frozenset({Kind.PUBLISH, Kind.ACKNOWLEDGED, Kind.FAILED, Kind.DELIVER, Kind.GAP})
-_NAME_A_TOPIC: Final = frozenset({Kind.SUBSCRIBE, Kind.SUBSCRIBED, Kind.CUT, Kind.UNSUBSCRIBE, Kind.UNSUBSCRIBED})
 _SEQ: Final = attrgetter("seq")
 LAST_KINDS: Final = frozenset({Kind.QUIESCENT, Kind.STOP, Kind.CRASH})
 
 
 def message_of(row: Event) -> MessageId:
     return MessageId._make(row[6:9])
+
+
+class Step(NamedTuple):
+    """A row that moves knowledge: `publish`, `deliver`, or `subscribed` (which names no message)."""
+
+    row: Event
+    topic: Topic
+    message: MessageId | None
 
 
 def publisher_of(message: MessageId) -> Publisher:
@@ -43,6 +48,7 @@ class Log:
     rows: list[Event]
     whole: bool
     """Nothing is missing up to a row that may be the last."""
+    steps: list[Step] = field(default_factory=list)
 
     @property
     def correct(self) -> bool:
@@ -90,7 +96,7 @@ class TopicHistory:
     published: dict[MessageId, Event] = field(default_factory=dict)
     acknowledged: list[MessageId] = field(default_factory=list)
     failed: dict[MessageId, Event] = field(default_factory=dict)
-    deliveries: list[Event] = field(default_factory=list)
+    deliveries: list[tuple[MessageId, Event]] = field(default_factory=list)
     strays: list[Event] = field(default_factory=list)
     """Deliveries outside any subscription."""
     settled: dict[Publisher, set[MessageId]] = field(default_factory=lambda: defaultdict(set))
@@ -109,23 +115,10 @@ def logs_of(events: Iterable[Event]) -> tuple[list[Log], list[tuple[Event, Event
     for (node, incarnation), log_rows in sorted(rows.items()):
         log_rows.sort(key=_SEQ)
         repeated += [(a, b) for a, b in pairwise(log_rows) if a.seq == b.seq]
-        kept = _sure_prefix(log_rows)
-        whole = len(kept) == len(log_rows) and kept[-1].kind in LAST_KINDS
-        logs.append(Log(node, incarnation, kept, whole))
+        kept = log_rows if log_rows[-1].seq == len(log_rows) - 1 else _before_hole(log_rows)
+        logs.append(Log(node, incarnation, kept, whole=len(kept) == len(log_rows)))
     return logs, repeated
 
 
-def _sure_prefix(rows: list[Event]) -> list[Event]:
-    for place, row in enumerate(rows):
-        if row.seq != place or not _readable(row):
-            return rows[:place]
-    return rows
-
-
-def _readable(row: Event) -> bool:
-    kind = row.kind
-    if kind in _NAME_A_MESSAGE:
-        return None not in row[5:9]
-    if kind in _NAME_A_TOPIC:
-        return row.topic is not None and (kind != Kind.CUT or row.cut is not None)
-    return kind in _KINDS
+def _before_hole(rows: list[Event]) -> list[Event]:
+    return [row for place, row in enumerate(rows) if row.seq == place]

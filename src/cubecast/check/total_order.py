@@ -1,18 +1,16 @@
 """P9a, P9b, P9c: everybody sees the same order, the orders fit together, and nobody has a hole."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
-from cubecast.check.facts import Deliveries, Facts
+from cubecast.check.facts import Facts
 from cubecast.check.verdict import Violation
-from cubecast.ids import MessageId
 
 
 def same_order(facts: Facts) -> Iterator[Violation]:
     """P9a: two subscriptions deliver what they share in the same order. Compares pairs only if P9b failed."""
-    for views in facts.deliveries.values():
-        if not _left_in_circles(views):
+    for name, views in facts.deliveries.items():
+        if not facts.circles[name]:
             continue
         places = [{message: place for place, message in enumerate(view.messages)} for view in views]
         for (one, place_in_one), (other, _) in combinations(zip(views, places, strict=True), 2):
@@ -28,8 +26,8 @@ def same_order(facts: Facts) -> Iterator[Violation]:
 
 def orders_fit_together(facts: Facts) -> Iterator[Violation]:
     """P9b: the union of all delivery orders has no cycle."""
-    for views in facts.deliveries.values():
-        circle = _left_in_circles(views)
+    for name, views in facts.deliveries.items():
+        circle = facts.circles[name]
         for view in views:
             inside = [message for message in view.messages if message in circle]
             if len(inside) > 1:
@@ -52,26 +50,3 @@ def no_holes(facts: Facts) -> Iterator[Violation]:
                     reason = f"{tuple(mine)} stands where {log.node}.{log.incarnation} delivers {tuple(theirs)}"
                     yield view.violation("P9c", view.sigma.deliveries[mine], reason, theirs)
                     break
-
-
-def _left_in_circles(views: list[Deliveries]) -> set[MessageId]:
-    """Messages on, or squeezed between, cycles of the union of the delivery orders; empty when there are none."""
-    after: defaultdict[MessageId, set[MessageId]] = defaultdict(set)
-    before: defaultdict[MessageId, set[MessageId]] = defaultdict(set)
-    for view in views:
-        for a, b in pairwise(view.messages):
-            after[a].add(b)
-            before[b].add(a)
-    left = {message for view in views for message in view.messages}
-    for into, out in ((before, after), (after, before)):
-        degree = {message: len(into[message] & left) for message in left}
-        free = [message for message, count in degree.items() if not count]
-        while free:
-            message = free.pop()
-            left.discard(message)
-            for following in out[message]:
-                if following in left:
-                    degree[following] -= 1
-                    if not degree[following]:
-                        free.append(following)
-    return left

@@ -1,13 +1,17 @@
 """K0: reads each log in order into subscriptions and topic histories, noting where it contradicts itself."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
-from cubecast.check.history import Log, Subscription, TopicHistory, message_of, publisher_of
+from cubecast.check.history import LAST_KINDS, Log, Step, Subscription, TopicHistory, message_of, publisher_of
 from cubecast.check.verdict import Violation
-from cubecast.ids import Topic
+from cubecast.ids import MessageId, Topic
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
+
+_OnMessage: TypeAlias = Callable[[Event, TopicHistory, MessageId], None]
+_OnTopic: TypeAlias = Callable[[Event, TopicHistory], None]
+_IRRELEVANT: Final = frozenset({Kind.START, Kind.SEND, Kind.SUSPECT, Kind.VIEW})
 
 
 def read_topics(logs: Iterable[Log]) -> tuple[dict[Topic, TopicHistory], list[Violation]]:
@@ -46,45 +50,66 @@ class _Reading:
         self.open: dict[Topic, Subscription] = {}
         self.opened: dict[Topic, int] = {}
         self.violations: list[Violation] = []
-        self.handlers: dict[str, Any] = {
+        self.about_messages: dict[str, _OnMessage] = {
             Kind.PUBLISH: self.on_publish,
             Kind.ACKNOWLEDGED: self.on_acknowledged,
             Kind.FAILED: self.on_failed,
             Kind.DELIVER: self.on_deliver,
-            Kind.RECEIVE: self.on_receive,
             Kind.GAP: self.on_gap,
-            Kind.DISCARD: self.on_discard,
+        }
+        self.about_topics: dict[str, _OnTopic] = {
             Kind.SUBSCRIBE: self.on_subscribe,
             Kind.CUT: self.on_cut,
             Kind.SUBSCRIBED: self.on_subscribed,
             Kind.UNSUBSCRIBE: self.on_unsubscribe,
             Kind.UNSUBSCRIBED: self.on_unsubscribed,
-            Kind.STOP: self.on_end,
-            Kind.CRASH: self.on_end,
         }
 
     def run(self) -> None:
-        handlers, topics = self.handlers, self.topics
-        for row in self.log.rows:
-            handler = handlers.get(row.kind)
-            name = row.topic
-            if name is None:
-                if handler == self.on_end:
-                    self.on_end(row)
-                continue
-            topic = topics.get(name)
-            if topic is None:
-                topic = topics[name] = TopicHistory(name)
-            if handler is not None:
-                handler(row, topic)
+        """Read up to the end or the first unreadable row."""
+        rows = self.log.rows
+        for place, row in enumerate(rows):
+            if row.kind not in _IRRELEVANT and not self.read(row):
+                self.log.rows = rows[:place]
+                self.log.whole = False
+                return
+        if not rows or rows[-1].kind not in LAST_KINDS:
+            self.log.whole = False
 
-    def on_end(self, row: Event, _topic: TopicHistory | None = None) -> None:
-        if row.seq != self.log.last_seq:
+    def read(self, row: Event) -> bool:
+        """Take in a row; False when it lacks what its kind needs, or its kind is unknown."""
+        kind = row.kind
+        if kind in self.about_messages:
+            if None in row[5:9]:
+                return False
+            self.about_messages[kind](row, self.topic(row), message_of(row))
+        elif kind in self.about_topics:
+            if row.topic is None or (kind == Kind.CUT and row.cut is None):
+                return False
+            self.about_topics[kind](row, self.topic(row))
+        elif kind == Kind.RECEIVE:
+            self.on_receive(row)
+        elif kind == Kind.DISCARD:
+            self.on_discard(row)
+        elif kind in LAST_KINDS:
+            self.on_end(row)
+        else:
+            return False
+        return True
+
+    def topic(self, row: Event) -> TopicHistory:
+        assert row.topic is not None, "the caller looked"
+        topic = self.topics.get(row.topic)
+        if topic is None:
+            topic = self.topics[row.topic] = TopicHistory(row.topic)
+        return topic
+
+    def on_end(self, row: Event) -> None:
+        if row.kind != Kind.QUIESCENT and row.seq != self.log.last_seq:
             after = self.log.rows[row.seq + 1]
             self.broken(after, f"a {after.kind} row follows the {row.kind} of this log", other_seq=row.seq)
 
-    def on_publish(self, row: Event, topic: TopicHistory) -> None:
-        message = message_of(row)
+    def on_publish(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
         expected = topic.count.get(self.me, 0) + 1
         if publisher_of(message) != self.me:
             self.broken(row, f"the log publishes {message} in the name of another node or incarnation")
@@ -93,45 +118,44 @@ class _Reading:
             self.broken(row, f"publication number {message.counter} follows number {expected - 1} of this log")
         topic.count[self.me] = message.counter
         topic.published.setdefault(message, row)
+        self.log.steps.append(Step(row, topic.topic, message))
 
-    def on_acknowledged(self, row: Event, topic: TopicHistory) -> None:
-        message = message_of(row)
+    def on_acknowledged(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
         if publisher_of(message) != self.me or message not in topic.published:
             self.broken(row, f"{message} is acknowledged but was not published before by this log")
         topic.acknowledged.append(message)
 
-    def on_failed(self, row: Event, topic: TopicHistory) -> None:
-        message = message_of(row)
+    def on_failed(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
         if publisher_of(message) == self.me:
             topic.failed.setdefault(message, row)
 
-    def on_deliver(self, row: Event, topic: TopicHistory) -> None:
-        topic.deliveries.append(row)
+    def on_deliver(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
+        topic.deliveries.append((message, row))
+        self.log.steps.append(Step(row, topic.topic, message))
         sigma = self.open.get(topic.topic)
         if sigma is None:
             topic.strays.append(row)
             return
-        message = message_of(row)
         if message in sigma.deliveries:
             sigma.repeats.append(row)
         else:
             sigma.deliveries[message] = row
             sigma.heard.add(publisher_of(message))
 
-    def on_receive(self, row: Event, topic: TopicHistory) -> None:
-        sigma = self.open.get(topic.topic)
-        if sigma is not None and row.source is not None:
+    def on_receive(self, row: Event) -> None:
+        sigma = self.open.get(row.topic) if row.topic is not None else None
+        if sigma is not None and None not in row[6:9]:
             sigma.receives.append(row)
 
-    def on_gap(self, row: Event, topic: TopicHistory) -> None:
-        topic.settled[self.me].add(message_of(row))
+    def on_gap(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
+        topic.settled[self.me].add(message)
         sigma = self.open.get(topic.topic)
         if sigma is not None:
             sigma.gaps.append(row)
 
-    def on_discard(self, row: Event, topic: TopicHistory) -> None:
-        if row.source is not None:
-            topic.settled[self.me].add(message_of(row))
+    def on_discard(self, row: Event) -> None:
+        if None not in row[5:9]:
+            self.topic(row).settled[self.me].add(message_of(row))
 
     def on_subscribe(self, row: Event, topic: TopicHistory) -> None:
         if topic.topic in self.open:
@@ -163,6 +187,7 @@ class _Reading:
             self.broken(row, "the subscription is confirmed a second time", other_seq=sigma.confirmed.seq)
             return
         sigma.confirmed = row
+        self.log.steps.append(Step(row, topic.topic, None))
         self.on_cut(row, topic)
 
     def on_unsubscribe(self, row: Event, topic: TopicHistory) -> None:
