@@ -45,12 +45,12 @@ class Recorder:
             self.about(node, incarnation, time, Kind.DELIVER, effect.topic, message)
 
     def packet(
-        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, packet: Any, **columns: Any
+        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, content: Any, **columns: Any
     ) -> None:
-        if packet.publication:
-            count = len(packet.payloads)
+        if content.publication:
+            count = len(content.payloads)
             self.about(
-                node, incarnation, time, kind, packet.topic, packet.message, peer=peer, messages=count, **columns
+                node, incarnation, time, kind, content.topic, content.message, peer=peer, messages=count, **columns
             )
         else:
             self.row(node, incarnation, time, kind, peer=peer, messages=0, **columns)
