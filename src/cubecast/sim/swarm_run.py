@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
@@ -18,6 +19,7 @@ from cubecast.sim.recorder import Recorder
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.world import MachineFactory, World
 from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.schema import Kind
 
 MOST_EVENTS = 200_000
 HINTS = 3
@@ -28,6 +30,16 @@ LOOK_EVERY = 2000.0
 
 Wrap = Callable[[MachineFactory], MachineFactory]
 """Tests plant bugs by wrapping the factory of machines."""
+
+
+class _Receptions(Recorder):
+    """Of all packets, judging a run needs only the receptions of publications."""
+
+    def packet(
+        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, content: Any, **columns: Any
+    ) -> None:
+        if content.publication and kind == Kind.RECEIVE:
+            super().packet(node, incarnation, time, kind, peer, content, **columns)
 
 
 @dataclass
@@ -57,7 +69,7 @@ def run(schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True) -
         schedule.nodes,
         wrap(make) if wrap is not None else make,
         network,
-        recorder=Recorder(events),
+        recorder=_Receptions(events),
         coded=schedule.coded,
         careful=careful,
     )

@@ -13,21 +13,20 @@ class Joining:
         self._context = context
         self._told: dict[NodeId, dict[NodeId, Incarnation]] = {}
         """Per node that welcomed us, the verdicts it knew."""
+        self.is_sure = False
+        """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience."""
 
-    def welcomed(self, sender: NodeId, nodes: tuple[Standing, ...]) -> None:
+    def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
         self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
+        self.is_sure = self.is_sure or active
 
     @property
     def welcomers(self) -> int:
         return sum(1 << node for node in self._told)
 
     @property
-    def is_alone(self) -> bool:
-        return not self._context.registry.others
-
-    @property
     def is_complete(self) -> bool:
-        return bool(self._told) and not self._context.registry.others & ~self.welcomers
+        return self.is_sure and not self._context.registry.others & ~self.welcomers
 
     @property
     def missing(self) -> list[NodeId]:

@@ -129,12 +129,12 @@ class Cubecast:
         return self._finish(now)
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        """A hint: perhaps we can talk again."""
+        """A hint that we may talk to somebody again whom we do not live with: if it lives, one of us must give way."""
         context = self._context
-        if self._joining is None:
-            context.send((peer,), Test(context.by, context.dead, True))
-        else:
+        if self._joining is not None:
             context.send((peer,), Hello(context.by, context.dead))
+        elif not context.registry.alive >> peer & 1:
+            context.send((peer,), Test(context.by, context.dead, True))
         return self._finish(now)
 
     def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
@@ -322,7 +322,8 @@ class Cubecast:
     def _on_alone_timeout(self, now: float) -> None:
         if self._joining is None:
             return
-        if self._joining.is_alone:
+        self._joining.is_sure = True
+        if self._joining.is_complete:
             self._become_active()
         else:
             self._context.emit(SetTimer(Timer.ALONE, now + self._parameters.patience))
@@ -330,7 +331,8 @@ class Cubecast:
     def _on_hello(self, sender: NodeId) -> None:
         context = self._context
         incarnation = context.registry.incarnation_of(sender)
-        context.send((sender,), Welcome(context.by, context.dead, incarnation, context.registry.standings()))
+        active = self._joining is None
+        context.send((sender,), Welcome(context.by, context.dead, incarnation, active, context.registry.standings()))
 
     def _on_welcome(self, sender: NodeId, packet: Welcome) -> None:
         if self._joining is None or packet.incarnation != self.incarnation:
@@ -339,7 +341,7 @@ class Cubecast:
             self._hold_alive(Life(node, incarnation))
             if not alive:
                 self._hold_faulty(Life(node, incarnation))
-        self._joining.welcomed(sender, packet.nodes)
+        self._joining.welcomed(sender, packet.active, packet.nodes)
         if self._joining.is_complete:
             self._become_active()
 

@@ -170,6 +170,8 @@ class Welcome(Packet):
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
+    active: bool
+    """False from a node that is joining itself."""
     nodes: tuple[Standing, ...]
 
 
