@@ -221,9 +221,7 @@ class ModelWorld:
         node = subscription.node
         if first.source != node.name:
             packet = self.messages[subscription.topic][first].packet
-            self.log(
-                node, Kind.RECEIVE, subscription.topic, first, peer=first.source, packet=packet, messages=count
-            )
+            self.log(node, Kind.RECEIVE, subscription.topic, first, peer=first.source, packet=packet, messages=count)
 
     def deliver(self) -> None:
         subscription = self.any_subscription()

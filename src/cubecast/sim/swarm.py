@@ -52,7 +52,7 @@ def draw(protocol: str, seed: int, profile: Profile | None = None) -> Schedule:
     """The schedule of this seed."""
     rng = stream(seed, "swarm", protocol)
     profile = profile or PROFILES.get(protocol, PLAIN)
-    size = rng.choice((4, 4, 8, 8, 8, 16))
+    size = rng.choice((4, 4, 4, 8, 8, 8, 8, 16))
     nodes = tuple(sorted(rng.sample(range(size), rng.randint(min(3, size), min(size, 12)))))
     topics = ("t",) if rng.random() < 0.8 else ("t", "u")
     members = {topic: _members(rng, nodes) for topic in topics}

@@ -19,7 +19,7 @@ class _Status(NamedTuple):
 
 
 class Registry:
-    __slots__ = ("_restarted", "_status", "alive", "incarnation", "node")
+    __slots__ = ("_faulty", "_restarted", "_status", "alive", "incarnation", "node")
 
     def __init__(self, node: NodeId, incarnation: Incarnation, founders: int) -> None:
         self.node = node
@@ -29,6 +29,7 @@ class Registry:
         self.alive = founders | 1 << node
         """Mask of the nodes held correct, this one included."""
         self._restarted = 1 << node if incarnation else 0
+        self._faulty: tuple[Life, ...] | None = None
 
     @property
     def others(self) -> int:
@@ -55,6 +56,7 @@ class Registry:
         if incarnation <= self.incarnation_of(node):
             return False
         self._status[node] = _Status(incarnation, True)
+        self._faulty = None
         self.alive |= 1 << node
         self._restarted |= bool(incarnation) << node
         return True
@@ -64,13 +66,16 @@ class Registry:
         if incarnation <= self.faulty_up_to(node):
             return False
         self._status[node] = _Status(incarnation, False)
+        self._faulty = None
         self.alive &= ~(1 << node)
         return True
 
     def faulty(self) -> tuple[Life, ...]:
         """Per node, the newest incarnation held faulty."""
-        found = ((node, self.faulty_up_to(node)) for node in sorted(self._status))
-        return tuple(Life(node, incarnation) for node, incarnation in found if incarnation >= 0)
+        if self._faulty is None:
+            found = ((node, self.faulty_up_to(node)) for node in sorted(self._status))
+            self._faulty = tuple(Life(node, incarnation) for node, incarnation in found if incarnation >= 0)
+        return self._faulty
 
     def standings(self) -> tuple[Standing, ...]:
         return tuple(Standing(node, *self._status[node]) for node in sorted(self._status))

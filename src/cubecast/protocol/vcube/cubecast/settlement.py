@@ -128,6 +128,8 @@ class Settlement:
         heard, registry = self._heard.get(node), self._context.registry
         if heard is None or not registry.is_alive(node, heard.by):
             return False
+        if heard.faulty == registry.faulty():
+            return True
         theirs = dict(heard.faulty)
         return all(theirs.get(other, -1) >= incarnation for other, incarnation in registry.faulty())
 
