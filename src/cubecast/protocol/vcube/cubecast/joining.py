@@ -2,7 +2,7 @@
 
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Life, Settle, Standing, Welcome
+from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Life, Standing, Welcome
 from cubecast.protocol.vcube.topology import ids_of
 
 
@@ -15,10 +15,15 @@ class Joining:
         """Per node that welcomed us, the verdicts it knew."""
         self.is_sure = False
         """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience."""
+        self._agreed: set[Life] = set()
 
     def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
         self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
         self.is_sure = self.is_sure or active
+
+    def agree(self, faulty: tuple[Life, ...]) -> None:
+        """We told somebody who settles what they left that we accept nothing from these; so we must know of them."""
+        self._agreed.update(faulty)
 
     @property
     def welcomers(self) -> int:
@@ -26,7 +31,9 @@ class Joining:
 
     @property
     def is_complete(self) -> bool:
-        return self.is_sure and not self._context.registry.others & ~self.welcomers
+        registry = self._context.registry
+        known = not registry.others & ~self.welcomers and all(registry.is_dead(life) for life in self._agreed)
+        return self.is_sure and known
 
     @property
     def missing(self) -> list[NodeId]:
@@ -36,9 +43,7 @@ class Joining:
         """Does it speak of the death of somebody we took for living, or come from somebody we took for dead?"""
         registry = self._context.registry
         verdicts = list(packet.dead)
-        if isinstance(packet, Settle):
-            verdicts += packet.faulty
-        elif isinstance(packet, Welcome):
+        if isinstance(packet, Welcome) and packet.active:
             verdicts += [Life(node, incarnation) for node, incarnation, alive in packet.nodes if not alive]
         return registry.is_dead((sender, packet.by)) or any(
             node != self._context.node and registry.alive >> node & 1 and incarnation >= registry.incarnation_of(node)

@@ -83,11 +83,11 @@ class Cubecast:
             if members >> node & 1:
                 self._wanted[topic] = None
 
-    def _live(self, incarnation: Incarnation, founders: int) -> None:
+    def _live(self, incarnation: Incarnation, founders: int, version: int = 0) -> None:
         """A new life: nothing is remembered but the application's wishes."""
         self._context = Context(self.node, incarnation, self._parameters, founders)
         self._topics: dict[Topic, TopicState] = {}
-        self._settlement = Settlement(self._context, self._topics)
+        self._settlement = Settlement(self._context, self._topics, version)
         self._detector = Detector(self.node, self._parameters)
 
     @property
@@ -316,7 +316,7 @@ class Cubecast:
     def _start_over(self) -> None:
         """The living contradict each other: forget what they said; they will say it again when they agree."""
         queues = self._queues()
-        self._live(self.incarnation, 0)
+        self._live(self.incarnation, 0, self._settlement.version)
         self._restore(queues)
 
     def _on_alone_timeout(self, now: float) -> None:
@@ -326,6 +326,8 @@ class Cubecast:
         if self._joining.is_complete:
             self._become_active()
         else:
+            self._start_over()
+            self._context.busy = True
             self._context.emit(SetTimer(Timer.ALONE, now + self._parameters.patience))
 
     def _on_hello(self, sender: NodeId) -> None:
@@ -337,10 +339,11 @@ class Cubecast:
     def _on_welcome(self, sender: NodeId, packet: Welcome) -> None:
         if self._joining is None or packet.incarnation != self.incarnation:
             return
-        for node, incarnation, alive in packet.nodes:
-            self._hold_alive(Life(node, incarnation))
-            if not alive:
-                self._hold_faulty(Life(node, incarnation))
+        if packet.active:
+            for node, incarnation, alive in packet.nodes:
+                self._hold_alive(Life(node, incarnation))
+                if not alive:
+                    self._hold_faulty(Life(node, incarnation))
         self._joining.welcomed(sender, packet.active, packet.nodes)
         if self._joining.is_complete:
             self._become_active()
@@ -426,10 +429,15 @@ class Cubecast:
             raise Expelled
 
     def _on_settle(self, sender: NodeId, packet: Settle) -> None:
+        if self._joining is not None:
+            if packet.asking:
+                self._joining.agree(packet.faulty)
+                self._settlement.echo(sender, packet)
+            return
         for life in packet.faulty:
             self._hold_faulty(life)
         self._settlement.receive(sender, packet)
-        if packet.asking or self._joining is not None:
+        if packet.asking:
             self._settlement.answer(sender)
 
     # Time

@@ -18,11 +18,12 @@ from cubecast.protocol.vcube.topology import ids_of
 
 
 class Settlement:
-    def __init__(self, context: Context, topics: Mapping[Topic, TopicState]) -> None:
+    def __init__(self, context: Context, topics: Mapping[Topic, TopicState], version: int) -> None:
         self._context = context
         self._topics = topics
         self._heard: dict[NodeId, Settle] = {}
-        self._version = 0
+        self.version = version
+        """Of the last announcement: only the newest one of a node counts."""
         self._announced: tuple[Holding, ...] = ()
         self.open = False
         """Something about faulty nodes is not settled."""
@@ -53,13 +54,19 @@ class Settlement:
     def announce(self) -> None:
         """To everybody: our verdicts or what we have changed."""
         self.must_announce = False
-        self._version += 1
+        self.version += 1
         self._announced = self._holdings()
         self._context.send_to(self._context.registry.others, self._packet(asking=False))
 
     def answer(self, sender: NodeId) -> None:
-        self._version += 1
+        self.version += 1
         self._context.send((sender,), self._packet(asking=False))
+
+    def echo(self, sender: NodeId, packet: Settle) -> None:
+        """A joining node has nothing of anybody and accepts nothing: it agrees with whoever asks."""
+        self.version += 1
+        answer = Settle(self._context.by, (), self.version, False, packet.faulty, ())
+        self._context.send((sender,), answer)
 
     def tick(self) -> None:
         if not self.open:
@@ -67,7 +74,7 @@ class Settlement:
         if self._holdings() != self._announced:
             self.announce()
         slow = [node for node in ids_of(self._context.registry.others) if not self._is_done(node)]
-        self._version += 1
+        self.version += 1
         self._context.send(tuple(slow), self._packet(asking=True))
 
     def conclude(self) -> None:
@@ -101,7 +108,7 @@ class Settlement:
 
     def _packet(self, *, asking: bool) -> Settle:
         context = self._context
-        return Settle(context.by, context.dead, self._version, asking, context.registry.faulty(), self._holdings())
+        return Settle(context.by, context.dead, self.version, asking, context.registry.faulty(), self._holdings())
 
     def _holdings(self) -> tuple[Holding, ...]:
         holdings = []
