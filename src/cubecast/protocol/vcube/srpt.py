@@ -111,7 +111,7 @@ class Srpt:
             state.published += 1
             message = MessageId(self.node, self.incarnation, state.published)
             packet = Pub(topic, message, (payload,), state.delivery.publish(message))
-            effects.append(Published(topic, message.counter, 1, tuple(sorted(packet.barrier))))
+            effects.append(Published(topic, message.counter, 1, packet.barrier))
             effects.append(Deliver(topic, message, packet.payloads))
             self._hand_over(state, packet, effects)
         return effects
