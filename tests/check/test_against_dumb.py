@@ -4,13 +4,13 @@ from collections import Counter
 
 import pytest
 
-from check.dumb_checker import Dumb
 from cubecast.check import Verdict, check_trace
+from support.dumb_checker import Dumb
 from support.model_traces import clean_trace
 from support.random_traces import random_trace
 
 BLOCKS = 10
-PER_BLOCK = 200
+PER_BLOCK = 150
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
