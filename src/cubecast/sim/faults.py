@@ -161,6 +161,10 @@ def _amount(kind: Trouble, text: str) -> float:
 
 def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_delay: float | None = None) -> None:
     """Schedule the faults. With a detection delay, crashes and returns are reported to everybody, up to that late."""
+    for fault in faults:
+        strangers = _nodes_of(fault) & ~mask_of(world.nodes)
+        if strangers:
+            raise BadInput(f"fault {fault} names node {next(ids_of(strangers))}, which does not exist")
     links = [fault for fault in faults if isinstance(fault, Partition | LinkTrouble | Slow)]
     if links:
         world.network.fate = lambda now, source, destination: _fate(links, rng, now, source, destination)
@@ -178,6 +182,16 @@ def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_del
                 _report(world, node, until, rng, 1.0, down=False)
         if detection_delay is not None and isinstance(fault, Crash | Restart):
             _report(world, fault.node, fault.at, rng, detection_delay, down=isinstance(fault, Crash))
+
+
+def _nodes_of(fault: Fault) -> int:
+    match fault:
+        case LinkTrouble():
+            return 0
+        case Partition(left, right):
+            return left | right
+        case _:
+            return 1 << fault.node
 
 
 def _report(world: World, node: NodeId, at: float, rng: Random, within: float, *, down: bool) -> None:
