@@ -23,7 +23,7 @@ class FirstReception(Enum):
 class Delivery:
     """One topic at one node."""
 
-    __slots__ = ("barrier", "first_received", "held", "last_delivered", "latest", "mode", "topic")
+    __slots__ = ("barrier", "first_received", "held", "last_delivered", "latest", "met", "mode", "settled", "topic")
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
         self.topic = topic
@@ -33,22 +33,27 @@ class Delivery:
         self.last_delivered: dict[NodeId, MessageId] = {}
         self.latest: set[MessageId] = set()  # its values; most barriers are a subset of it, and that is one operation
         self.first_received: dict[NodeId, Counter] = {}
+        self.met: set[NodeId] = set()  # sources whose starting cut is known and, unless it is zero, was stated
+        self.settled = 0  # ids whose every message is for us, as a mask: no reception has to tell
 
     def publish(self, message: MessageId) -> frozenset[MessageId]:
         """An own message is delivered here at once; returns the barrier it carries."""
         self.first_received.setdefault(message.source, message.counter)
+        self.met.add(message.source)
         self._note(message)
         return self.barrier.publish(message)
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        source, incarnation, counter = packet.message
+        source, _, counter = packet.message
         todo = [packet]
         if source not in self.first_received:
-            self.first_received[source] = counter
-            if counter > 1:
-                effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
+            first = 1 if self.settled >> source & 1 else counter
+            self.first_received[source] = first
+            if first > 1:
+                self.state_cut(packet.message, effects)
                 todo = [*self.held.release(source, counter - 1), packet]
+            self.met.add(source)
         for candidate in todo:
             missing = None if candidate.barrier <= self.latest else self._missing(candidate.barrier)
             if missing is not None:
@@ -60,6 +65,12 @@ class Delivery:
             effects.append(Deliver(self.topic, message, candidate.payloads))
             if self.held:
                 todo += self.held.release(message.source, message.counter)
+
+    def state_cut(self, first: MessageId, effects: Effects) -> None:
+        """Tell where this subscription starts for a source, once: a first reception may be forgotten and recur."""
+        source, incarnation, counter = first
+        if counter > 1 and source not in self.met:
+            effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
 
     def _note(self, delivered: MessageId) -> None:
         before = self.last_delivered.get(delivered.source)
@@ -88,6 +99,8 @@ class Delivery:
         """Forget what was received. The barrier stays: that is what is published (defect V4)."""
         self.held.clear()
         self.first_received.clear()
+        self.met.clear()
+        self.settled = 0
         self.last_delivered.clear()
         self.latest.clear()
 
