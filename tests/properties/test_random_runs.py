@@ -6,9 +6,9 @@ One seed derives everything, the options too: size, subscriptions, workload, del
 from collections import Counter
 
 import pytest
-from support.random_runs import check_seed, draw_config
 
 from cubecast.check import Verdict
+from support.random_runs import check_seed, draw_config
 
 RUNS = 2000
 PER_TEST = 100

@@ -104,7 +104,7 @@ def test_the_full_tree_is_binomial(d):
     forwards = tree(root, d, (1 << 2**d) - 1)
     depth = {root: 0}
     for node in forwards:  # parents come before their children
-        depth |= {child: depth[node] + 1 for child in forwards[node]}
+        depth |= dict.fromkeys(forwards[node], depth[node] + 1)
     assert len(forwards[root]) == d == max(depth.values())
     assert all(depth[i] == (i ^ root).bit_count() for i in range(2**d))
 
