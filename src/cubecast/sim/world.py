@@ -166,10 +166,14 @@ class World:
     # The application's side
 
     def publish(self, node: NodeId, topic: str, payloads: Sequence[bytes]) -> bool:
-        """False when the node is down or its machine refused."""
+        """False when the node is down or its machine refused. A paused process asks when it goes on."""
+        if node in self.paused:
+            return self._postpone(node, self.publish, node, topic, payloads)
         return self._request(node, lambda machine: machine.publish(self.now, topic, payloads))
 
     def subscribe(self, node: NodeId, topic: str) -> bool:
+        if node in self.paused:
+            return self._postpone(node, self.subscribe, node, topic)
         if node in self.crashed or topic in self.subscriptions[node]:
             return False
         try:
@@ -183,11 +187,17 @@ class World:
         return True
 
     def unsubscribe(self, node: NodeId, topic: str) -> bool:
+        if node in self.paused:
+            return self._postpone(node, self.unsubscribe, node, topic)
         if node in self.crashed or topic not in self.subscriptions[node]:
             return False
         self._record(node, Kind.UNSUBSCRIBE, topic=topic)
         self.subscriptions[node].discard(topic)
         return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+
+    def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
+        self.paused[node].append((self.now, 0, node, _CALL, call, arguments))
+        return True
 
     def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
         if node in self.crashed:
@@ -240,12 +250,16 @@ class World:
 
     def suspect(self, node: NodeId, peer: NodeId) -> None:
         """Tell a node that its failure detector holds the peer faulty."""
-        if node not in self.crashed:
+        if node in self.paused:
+            self._postpone(node, self.suspect, node, peer)
+        elif node not in self.crashed:
             self._record(node, Kind.SUSPECT, peer=peer)
             self._apply(node, self.machines[node].on_peer_down(self.now, peer))
 
     def unsuspect(self, node: NodeId, peer: NodeId) -> None:
-        if node not in self.crashed:
+        if node in self.paused:
+            self._postpone(node, self.unsuspect, node, peer)
+        elif node not in self.crashed:
             self._apply(node, self.machines[node].on_peer_up(self.now, peer))
 
     def finish(self) -> None:

@@ -33,15 +33,8 @@ class Delivery:
     """
 
     __slots__ = (
-        "barrier",
-        "first_received",
-        "heard",
-        "held",
-        "incarnations",
-        "last_delivered",
-        "latest",
-        "mode",
-        "topic",
+        *("barrier", "first_received", "heard", "held", "incarnations"),
+        *("last_delivered", "latest", "mode", "settled", "started", "topic"),
     )
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
@@ -54,14 +47,16 @@ class Delivery:
         # the masks are all there is, and a node's state fits the processor's cache.
         self.last_delivered: dict[NodeId, Counter] = {}
         self.heard = 0
+        self.settled = 0  # sources whose every message is for us, so that no first reception has to tell
+        self.started = 0  # sources whose starting cut is fixed
         self.first_received: dict[NodeId, Counter] = {}
         self.incarnations: dict[NodeId, Incarnation] = {}  # of restarted sources; for the trace, no rule looks at it
 
-    def publish(self, message: MessageId) -> tuple[MessageId, ...]:
+    def publish(self, message: MessageId, effects: Effects) -> tuple[MessageId, ...]:
         """An own message is delivered here at once; returns the barrier it carries."""
         bit = 1 << message.source
         if not self.heard & bit:
-            self._first_reception(bit, message)
+            self._first_reception(bit, message, effects)
         self._note(message.source, bit, message.counter)
         known = self.incarnations
         stamped = self.barrier.publish(bit, message.counter)
@@ -71,11 +66,7 @@ class Delivery:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
         todo = [packet]
         if not self.heard & packet.bit:
-            source, incarnation, counter = packet.message
-            self._first_reception(packet.bit, packet.message)
-            if counter > 1:
-                effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
-                todo = [*self.held.release(source, counter - 1), packet]
+            todo = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in todo:
             missing = self._missing(candidate.groups)
             if missing is not None:
@@ -97,17 +88,25 @@ class Delivery:
     def leave(self) -> None:
         """Forget what was received. The barrier stays: that is what is published (defect V4)."""
         self.held.clear()
-        self.heard = 0
+        self.heard = self.settled = self.started = 0
         self.first_received.clear()
         self.last_delivered.clear()
         self.latest.clear()
 
-    def _first_reception(self, bit: int, message: MessageId) -> None:
+    def _first_reception(self, bit: int, message: MessageId, effects: Effects) -> list[Pub]:
+        """What waited for earlier messages of this source, which are now known not to be for us."""
+        source, incarnation, counter = message
+        started = self.started & bit  # a first reception may be forgotten and recur; the starting cut stays
         self.heard |= bit
-        if message.counter > 1:
-            self.first_received[message.source] = message.counter
-        if message.incarnation:
-            self.incarnations[message.source] = message.incarnation
+        self.started |= bit
+        if incarnation:
+            self.incarnations[source] = incarnation
+        if counter == 1 or self.settled & bit:
+            return []
+        self.first_received[source] = counter
+        if not started:
+            effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
+        return self.held.release(source, counter - 1)
 
     def _note(self, source: NodeId, bit: int, counter: Counter) -> None:
         """Delivered: move the source to its new counter."""
