@@ -36,10 +36,10 @@ class _Receptions(Recorder):
     """Of all packets, judging a run needs only the receptions of publications."""
 
     def packet(
-        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, content: Any, **columns: Any
+        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
     ) -> None:
-        if content.publication and kind == Kind.RECEIVE:
-            super().packet(node, incarnation, time, kind, peer, content, **columns)
+        if carried.publication and kind == Kind.RECEIVE:
+            super().packet(node, incarnation, time, kind, peer, carried, **columns)
 
 
 @dataclass
