@@ -1,10 +1,10 @@
 """Every planted bug is found by the swarm; the test prints how many seeds each took."""
 
 import pytest
-from support.planted import COMMON, RARE
 
 from cubecast.experiments.swarm import judge
 from cubecast.sim.swarm import draw
+from support.planted import COMMON, RARE
 
 
 def seeds_needed(plant, most):

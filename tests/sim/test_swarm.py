@@ -1,16 +1,16 @@
-"""Swarm testing keeps its promises: thousands of schedules without a violation, and a small replayable one otherwise."""
+"""Swarm testing keeps its promises: many schedules without a violation, a small replayable one otherwise."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
-from support import planted
 
 from cubecast.cli import main
 from cubecast.errors import BadInput
 from cubecast.experiments.swarm import judge, shrunk, swarm
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.swarm import draw
+from support import planted
 
 
 def run_swarm(protocol, seed, schedules):

@@ -88,7 +88,7 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
         "patience": "1500.0",
         "round_length": "500.0",
     }
-    if rng.random() < 0.15 and not any(isinstance(fault, Suspect) for fault in faults):
+    if rng.random() < 0.08 and not any(isinstance(fault, Suspect) for fault in faults):
         settings["detection"] = "diagnosis"
     return settings
 

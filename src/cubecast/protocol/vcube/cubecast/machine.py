@@ -20,7 +20,6 @@ from cubecast.ids import Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Effects, Gap, Observe, Reincarnated, SetTimer, Unsubscribed
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
-from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.detector import Detector
 from cubecast.protocol.vcube.cubecast.joining import Joining
 from cubecast.protocol.vcube.cubecast.packets import (
@@ -246,7 +245,8 @@ class Cubecast:
     # Publications
 
     def _on_publication(self, sender: NodeId, packet: Publication) -> None:
-        destinations = Destinations.carried(packet.members, packet.epochs)
+        topic = self._topic(packet.topic)
+        destinations = topic.view.learn(packet.members, packet.epochs)
         incarnation, number = destinations.epoch(self.node)
         if incarnation != self.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
@@ -255,8 +255,6 @@ class Cubecast:
         self._hold_alive(source)
         for member in packet.epochs:
             self._hold_alive(Life(member.node, member.incarnation))
-        topic = self._topic(packet.topic)
-        topic.view.merge_destinations(destinations)
         delivery = topic.delivery
         copy = topic.dissemination.receive(sender, packet, destinations)
         topic.dissemination.settle_stable(source, packet.stable)

@@ -89,6 +89,8 @@ class Validator:
             self._life(member.node, member.incarnation)
             if not members >> member.node & 1 or member.number < 1:
                 raise RemoteProtocolError(f"an epoch of node {member.node}, which is not addressed in it")
+            if member.node == self._node and member.incarnation > incarnation:
+                raise RemoteProtocolError(f"incarnation {member.incarnation} of this node does not exist yet")
         for start in packet.starts:
             self._bitmap(start.members)
             if not 1 <= start.counter <= counter:

@@ -2,18 +2,18 @@
 
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, Destinations
-from cubecast.protocol.vcube.cubecast.packets import Entry, Member
+from cubecast.protocol.vcube.cubecast.packets import Bitmap, Entry, Member
 from cubecast.protocol.vcube.cubecast.registry import Registry
 from cubecast.protocol.vcube.topology import ids_of
 
 
 class View:
-    __slots__ = ("_cache", "_entries", "_last_merged")
+    __slots__ = ("_cache", "_entries", "_last_learned")
 
     def __init__(self) -> None:
         self._entries: dict[NodeId, Entry] = {}
         self._cache: tuple[int, Destinations] | None = None
-        self._last_merged: Destinations | None = None
+        self._last_learned: Destinations | None = None
 
     def merge(self, entry: Entry) -> bool:
         """True when that is news."""
@@ -24,12 +24,16 @@ class View:
         self._cache = None
         return True
 
+    def learn(self, members: Bitmap, epochs: tuple[Member, ...]) -> Destinations:
+        """Being addressed is being subscribed. Publications repeat their destinations, so the last ones are kept."""
+        last = self._last_learned
+        if last is not None and last.members == members and last.epochs == epochs:
+            return last
+        self._last_learned = destinations = Destinations.carried(members, epochs)
+        self.merge_destinations(destinations)
+        return destinations
+
     def merge_destinations(self, destinations: Destinations) -> None:
-        """Being addressed is being subscribed. Publications repeat their destinations, so the last ones are skipped."""
-        last = self._last_merged
-        if last is not None and last.members == destinations.members and last.epochs == destinations.epochs:
-            return
-        self._last_merged = destinations
         for node in ids_of(destinations.mask):
             self.merge(Entry(node, *destinations.epoch(node), True))
 
