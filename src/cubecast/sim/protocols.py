@@ -13,6 +13,7 @@ from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.vcube.vcube_pb import VCubePB
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 from cubecast.sim.world import MachineFactory
 
@@ -89,6 +90,23 @@ def _srpt_b(setup: Setup) -> MachineFactory:
     return _srpt(setup, spread(setup.present, count, setup.size), list(range(count)))
 
 
+def _vcube_pb(setup: Setup) -> MachineFactory:
+    d = dimension_of(setup.size)
+    initial = {topic: roster.mask for topic, roster in setup.rosters.items()}
+
+    def make(node: NodeId, incarnation: int) -> VCubePB:
+        return VCubePB(
+            node,
+            d,
+            setup.present,
+            incarnation=incarnation,
+            initial=initial,
+            round_length=setup.settings["round_length"],
+        )
+
+    return make
+
+
 def _cubecast(setup: Setup) -> MachineFactory:
     parameters = Parameters(dimension_of(setup.size), founders=setup.present, ids=setup.present, **dict(setup.settings))
     initial = {topic: roster.mask for topic, roster in setup.rosters.items()}
@@ -125,6 +143,13 @@ _ENTRIES = (
         _ORDERED,
         _srpt_b,
         {"first_reception": _FIRST_RECEPTION, "brokers": Setting(32, "how many ids are brokers")},
+    ),
+    ProtocolEntry(
+        "vcube-pb",
+        "VCube-PB as published: VCube-PS for crashing nodes, with a perfect failure detector",
+        ("K0", "P1", "P2", "P3", "P4", "P5", "P7"),
+        _vcube_pb,
+        {"round_length": Setting(1000.0, "u.t. between two testing rounds")},
     ),
     ProtocolEntry(
         "cubecast",

@@ -43,6 +43,7 @@ class Profile:
 
 PROFILES = {
     "cubecast": Profile((*CRASHES, *RETURNS, *ORDERLY_LINKS, *WRONG), joins=True, outsiders=True, settings=True),
+    "vcube-pb": Profile((*CRASHES, "delay", "reorder", "slow"), joins=False, outsiders=True),
     "vcube-ps": Profile(("delay", "reorder", "slow"), joins=True, outsiders=False),
 }
 PLAIN = Profile(("delay", "reorder", "slow"), joins=False, outsiders=False)

@@ -12,9 +12,10 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.protocol.vcube.cubecast.packets import PACKETS as CUBECAST_PACKETS
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
+from cubecast.protocol.vcube.vcube_pb import Membership
 
 # Tags are part of the format: append, never renumber.
-PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, *CUBECAST_PACKETS)
+PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, *CUBECAST_PACKETS, Membership)
 MAX_PACKET_BYTES = 1 << 20
 
 _encoder = msgspec.msgpack.Encoder()
