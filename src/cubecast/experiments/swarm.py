@@ -84,10 +84,15 @@ class Tally:
 
 
 def judge(
-    schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True, tally: Tally | None = None
+    schedule: Schedule,
+    wrap: Wrap | None = None,
+    *,
+    careful: bool = True,
+    promises: tuple[str, ...] | None = None,
+    tally: Tally | None = None,
 ) -> Failure | None:
-    """Run a schedule and check everything its protocol promises."""
-    outcome = run(schedule, wrap, careful=careful)
+    """Run a schedule and check everything its protocol promises, or these promises instead."""
+    outcome = run(schedule, wrap, careful=careful, promises=promises)
     if outcome.crash:
         return Failure(schedule, "assertion", (outcome.crash,))
     if outcome.stuck:

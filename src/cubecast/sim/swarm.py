@@ -113,7 +113,8 @@ def _actions(
         if rng.random() < 0.6:
             actions.append(Action(round(at + rng.choice((0, 50, 500)) + 0.1, 1), kinds[1], node, topic))
         if rng.random() < 0.5:
-            actions.append(Action(round(at + rng.uniform(0, 600), 1), "publish", node, topic))
+            later = rng.choice((0.2, rng.uniform(0, 600)))
+            actions.append(Action(round(at + later, 1), "publish", node, topic))
     return actions
 
 

@@ -52,7 +52,10 @@ class Outcome:
     """An assertion of a machine that did not hold."""
 
 
-def run(schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True) -> Outcome:
+def run(
+    schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True, promises: tuple[str, ...] | None = None
+) -> Outcome:
+    """Run it; `promises` in place of the protocol's own let one see what it does not promise."""
     entry = find(schedule.protocol)
     setup = Setup(
         schedule.size,
@@ -62,6 +65,7 @@ def run(schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True) -
         settings_of(entry, schedule.settings),
     )
     make = entry.build(setup)
+    promises = entry.promises if promises is None else promises
     delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
     network = Network(schedule.size, delay, fifo_links=schedule.fifo_links)
     events: list[Event] = []
@@ -73,13 +77,11 @@ def run(schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True) -
         coded=schedule.coded,
         careful=careful,
     )
-    info = RunInfo(
-        f"swarm-{schedule.seed}", schedule.protocol, entry.promises, nodes=len(schedule.nodes), seed=schedule.seed
-    )
+    info = RunInfo(f"swarm-{schedule.seed}", schedule.protocol, promises, nodes=len(schedule.nodes), seed=schedule.seed)
     _install(schedule, world)
     try:
         world.start()
-        stuck = _to_rest(schedule, world)
+        stuck = _to_rest(schedule, world, patient="P12" not in promises)
     except (AssertionError, RemoteProtocolError, LookupError) as error:
         return Outcome(info, events, [], f"{type(error).__name__} at {world.now:g}: {error}")
     world.finish()
@@ -134,11 +136,14 @@ def _heal(world: World) -> None:
                 (world.suspect if peer in world.crashed else world.unsuspect)(node, peer)
 
 
-def _to_rest(schedule: Schedule, world: World) -> list[str]:
-    """Run until nothing happens any more, or, with perpetual timers, until nobody waits for anything."""
+def _to_rest(schedule: Schedule, world: World, *, patient: bool) -> list[str]:
+    """Run until nothing happens any more, or, with perpetual timers, until nobody waits for anything.
+
+    A protocol that does not promise to hold nothing for ever is at rest with messages held: `patient`.
+    """
     until, calm = schedule.heal_at + HINTS * LOOK_EVERY, 0
     while world.events < MOST_EVENTS:
-        if world.run(until, MOST_EVENTS) and not _waiting(world):
+        if world.run(until, MOST_EVENTS) and (patient or not _waiting(world)):
             return []
         calm = calm + 1 if not _waiting(world) else 0
         if calm == CALM:

@@ -137,9 +137,13 @@ class VCubePB:
         message = MessageId(self.node, self.incarnation, state.published)
         return ROOT in state.acks.get(message, ())
 
-    def _broadcast(self, state: Topic, packet: Pub, effects: Effects) -> None:
+    def _broadcast(self, state: Topic, packet: Pub, effects: Effects, on_behalf_of: NodeId | None = None) -> None:
         """From this node as root, for an own message or in place of a source that is gone."""
         self._send(state, packet, ROOT, children(self.node, self.dimension, self._others(state)), effects)
+        if on_behalf_of is not None:
+            parents = state.acks[packet.message]
+            parents[on_behalf_of] = parents[ROOT]
+            self._check_acks(state, on_behalf_of, packet.message, effects)
         self._check_acks(state, ROOT, packet.message, effects)
 
     def _send(self, state: Topic, packet: Pub, parent: NodeId, targets: tuple[NodeId, ...], effects: Effects) -> None:
@@ -177,9 +181,8 @@ class VCubePB:
                 state.delivery.receive(packet, effects)
             if self.gone >> source & 1:
                 # DEVIATION vcube-pb alg-5.2-44: the printed return acknowledges nobody, so that a sender who relays
-                # for the crashed source waits for ever; here whoever takes over says so.
-                effects.append(Send((sender,), packet.ack()))
-                self._broadcast(state, packet, effects)
+                # for the crashed source waits for ever; it is answered when the new broadcast is complete.
+                self._broadcast(state, packet, effects, on_behalf_of=sender)
                 return effects
         else:
             effects.append(Observe("discard", packet.topic, packet.message))
@@ -226,8 +229,10 @@ class VCubePB:
     def _check_leave(self, state: Topic, j: NodeId, effects: Effects) -> None:
         """CHECKLEAVE: find another child for what j owes, go on without j as parent, replace j as a source."""
         state.members &= ~(1 << j)
-        # DEVIATION vcube-pb alg-5.3-28: printed, every publisher's first reception is forgotten; only j's is.
-        state.delivery.forget_reception(j)
+        # DEVIATION vcube-pb alg-5.3-28: printed, every publisher's first reception is forgotten. Only a leaver's may
+        # be: after a crash, what is relayed of j would count as its first message and overtake what is held of j.
+        if not self.gone >> j & 1:
+            state.delivery.forget_reception(j)
         k = first_child(self.node, cluster(self.node, j), self._others(state))
         for message, parents in list(state.acks.items()):
             # DEVIATION vcube-pb alg-5.3-31: acknowledgements of a message whose source is gone are kept, because its
