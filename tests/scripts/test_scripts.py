@@ -1,4 +1,4 @@
-"""Scenario scripts: commands and the complete output they must give. `pytest tests/scripts --rewrite` writes it anew."""
+"""Scenario scripts: commands and the complete output they must give; `--rewrite` writes the output anew."""
 
 from pathlib import Path
 

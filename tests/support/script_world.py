@@ -4,7 +4,7 @@ the commands. Every packet goes through the wire codec; every step checks invari
 from collections.abc import Sequence
 from typing import Any
 
-from cubecast.check import check_trace
+from cubecast.check import Report, check_trace
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId
 from cubecast.protocol.contract import (
@@ -199,8 +199,7 @@ class ScriptWorld:
 
     def do_check(self, *promises: str) -> None:
         """check PROMISE ...: the reference checker's verdict on the run so far, taken as finished"""
-        info = RunInfo("script", self.protocol[0], (), nodes=self.size)
-        report = check_trace(Trace(info, [*self.trace, *map(self._end, self.machines)]), promises)
+        report = self.report(promises)
         for promise in promises:
             self._say(f"{promise} {report.verdicts[promise]}")
             found = [violation for violation in report.violations if violation.promise == promise]
@@ -208,6 +207,10 @@ class ScriptWorld:
                 about = f", message {name(violation.message)}" if violation.message else ""
                 other = f", against {name(violation.other)}" if violation.other else ""
                 self._say(f"  at node {violation.node}{about}{other}")
+
+    def report(self, promises: Sequence[str]) -> Report:
+        info = RunInfo("script", self.protocol[0], (), nodes=self.size)
+        return check_trace(Trace(info, [*self.trace, *map(self._end, self.machines)]), promises)
 
     def _end(self, node: NodeId) -> Event:
         incarnation = self.incarnations[node]
