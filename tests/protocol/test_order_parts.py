@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cubecast.ids import MessageId
 from cubecast.protocol.order import vector_clock
-from cubecast.protocol.order.barrier import CausalBarrier
+from cubecast.protocol.order.barrier import CausalBarrier, Groups, grouped
 from cubecast.protocol.order.pending import PendingBuffer
 
 MESSAGES = st.integers(0, 30)
@@ -17,30 +18,35 @@ MESSAGES = st.integers(0, 30)
 def test_a_barrier_holds_exactly_the_maximal_causes(script):
     """Message k is published by somebody who delivered some earlier messages; its barrier names their maxima."""
     causes: list[set[int]] = []  # of each message, all of them
-    nodes: dict[int, tuple[CausalBarrier[int], set[int]]] = {n: (CausalBarrier(), set()) for n in range(4)}
-    barriers: list[frozenset[int]] = []
+    nodes: dict[int, tuple[CausalBarrier, set[int]]] = {n: (CausalBarrier(), set()) for n in range(4)}
+    sent: list[tuple[MessageId, Groups]] = []
     for publisher, hears_of in script:
         barrier, past = nodes[publisher]
         for k in sorted(m for m in hears_of if m < len(causes)):
             for message in sorted(causes[k] | {k}):  # in an order that respects causes
                 if message not in past:
                     past.add(message)
-                    barrier.delivered(message, barriers[message])
+                    (source, _, counter), its_barrier = sent[message]
+                    barrier.delivered(1 << source, counter, its_barrier)
         direct = {m for m in past if not any(m in causes[other] for other in past)}
+        counter = 1 + sum(message.source == publisher for message, _ in sent)
+        stamped = barrier.publish(1 << publisher, counter)
+        assert stamped == grouped(sent[m][0] for m in direct)
         causes.append(set(past))
-        stamped = barrier.publish(len(causes) - 1)
         past.add(len(causes) - 1)
-        barriers.append(stamped)
-        assert stamped == direct
+        sent.append((MessageId(publisher, 0, counter), stamped))
 
 
 def test_a_new_barrier_is_empty_and_an_own_message_replaces_it():
-    barrier: CausalBarrier[str] = CausalBarrier()
-    assert barrier.publish("a") == frozenset()
-    barrier.delivered("x", frozenset())
-    assert len(barrier) == 2
-    assert barrier.publish("b") == {"a", "x"}
-    assert barrier.publish("c") == {"b"}
+    barrier = CausalBarrier()
+    assert barrier.publish(1 << 5, 1) == ()
+    barrier.delivered(1 << 3, 7, ())
+    assert barrier.publish(1 << 5, 2) == ((1, 1 << 5), (7, 1 << 3))
+    assert barrier.publish(1 << 5, 3) == ((2, 1 << 5),)
+
+
+def test_dependencies_are_grouped_by_counter():
+    assert grouped([MessageId(2, 0, 4), MessageId(0, 1, 4), MessageId(9, 0, 1)]) == ((1, 1 << 9), (4, 0b101))
 
 
 # The pending buffer against a list that is scanned again and again.

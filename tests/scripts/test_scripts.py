@@ -1,4 +1,4 @@
-"""Scenario scripts: commands and the complete output they must give; `--rewrite` writes the output anew."""
+"""Scenario scripts: a text file of commands with the complete output each must give; --rewrite renews them."""
 
 from pathlib import Path
 

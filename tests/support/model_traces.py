@@ -71,6 +71,7 @@ class ModelWorld:
         self.counters: dict[tuple[str, int, int], int] = {}
         self.left_behind: list[tuple[ModelNode, int, str, MessageId]] = []
         self.packets = 0
+        self.quiescing = False
         self.events: list[Event] = []
 
     def run(self) -> list[Event]:
@@ -81,7 +82,7 @@ class ModelWorld:
                     self.subscribe(node, topic)
         actions = [self.publish, self.step_subscriptions, self.arrive, self.arrive, self.deliver, self.deliver]
         rare = [self.acknowledge, self.acknowledge, self.churn, self.churn, self.churn, self.duplicate, self.relay]
-        rare += [self.crash_or_stop, self.restart, self.fail]
+        rare += [self.crash_or_stop, self.restart, self.fail, self.orphan]
         for _ in range(self.steps):
             self.random.choice(actions if self.random.random() < 0.8 else rare)()
         self.quiesce()
@@ -150,9 +151,20 @@ class ModelWorld:
 
     def crash_or_stop(self) -> None:
         node = self.random.choice(self.nodes)
-        if not node.up or sum(other.up for other in self.nodes) < 2:
-            return
-        crash = self.random.random() < 0.7
+        if node.up and sum(other.up for other in self.nodes) >= 2:
+            self.end(node, crash=self.random.random() < 0.7)
+
+    def orphan(self) -> None:
+        """A node publishes twice and crashes; only the second publication got away."""
+        node, topic = self.random.choice(self.nodes), self.random.choice(self.topics)
+        others = [s for n in self.nodes if n is not node for t, s in n.subscriptions.items() if t == topic and s.active]
+        if node.up and others and topic not in node.muted:
+            self.publish_batch(node, topic, 1)
+            (second,) = self.publish_batch(node, topic, 1)
+            self.arrive_one(self.random.choice(others), second)
+            self.end(node, crash=True)
+
+    def end(self, node: ModelNode, crash: bool) -> None:
         for topic in list(node.subscriptions):
             self.close(node, topic)
         if crash:
@@ -162,7 +174,7 @@ class ModelWorld:
 
     def lose(self, node: ModelNode) -> None:
         """Some packets of the crashed that reached nobody are gone."""
-        for topic, messages in self.messages.items():
+        for messages in self.messages.values():
             for packet in sorted({messages[m].packet for m in messages if m[:2] == (node.name, node.incarnation)}):
                 ids = [m for m, message in messages.items() if message.packet == packet]
                 active = [s for s in messages[ids[0]].addressed if s.active]
@@ -214,16 +226,16 @@ class ModelWorld:
         subscription = self.any_subscription()
         if subscription is None or not subscription.travelling:
             return
-        first = self.random.choice(sorted(subscription.travelling))
+        self.arrive_one(subscription, self.random.choice(sorted(subscription.travelling)))
+
+    def arrive_one(self, subscription: ModelSubscription, first: MessageId) -> None:
         count = subscription.travelling.pop(first)
         batch = [first._replace(counter=first.counter + i) for i in range(count)]
         subscription.held.update(batch)
         node = subscription.node
         if first.source != node.name:
             packet = self.messages[subscription.topic][first].packet
-            self.log(
-                node, Kind.RECEIVE, subscription.topic, first, peer=first.source, packet=packet, messages=count
-            )
+            self.log(node, Kind.RECEIVE, subscription.topic, first, peer=first.source, packet=packet, messages=count)
 
     def deliver(self) -> None:
         subscription = self.any_subscription()
@@ -231,6 +243,12 @@ class ModelWorld:
             ready = [message for message in sorted(subscription.held) if self.deliverable(subscription, message)]
             if ready:
                 self.deliver_one(subscription, self.random.choice(ready))
+                self.react(subscription)
+
+    def react(self, subscription: ModelSubscription) -> None:
+        node, topic = subscription.node, subscription.topic
+        if self.random.random() < 0.3 and not self.quiescing and topic not in node.muted:
+            self.publish_batch(node, topic, 1)
 
     def deliverable(self, subscription: ModelSubscription, message: MessageId) -> bool:
         messages = self.messages[subscription.topic]
@@ -302,6 +320,7 @@ class ModelWorld:
         return self.random.choice(present) if present else None
 
     def quiesce(self) -> None:
+        self.quiescing = True
         while any(s.held or s.travelling for node in self.nodes for s in node.subscriptions.values()):
             self.arrive()
             self.deliver()

@@ -58,7 +58,7 @@ class TopicCausality:
         stated = sigma.stated
         return np.array(
             [
-                stated[p] if p in stated else 0 if p in sigma.heard else self._implied(p, sigma, bit)
+                max(stated[p], 0) if p in stated else 0 if p in sigma.heard else self._implied(p, sigma, bit)
                 for p in self.publishers
             ],
             np.int64,

@@ -126,5 +126,5 @@ def _verdict(violations: Iterable[Violation], incomplete: bool) -> Verdict:
     return Verdict.UNKNOWN if incomplete else Verdict.VALID
 
 
-def _size(violation: Violation) -> tuple[int, int, int, str]:
+def _size(violation: Violation) -> tuple[int, int, int, int]:
     return violation.size

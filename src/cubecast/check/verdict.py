@@ -6,8 +6,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
+from cubecast.trace.schema import PROPERTIES, WELL_FORMED
 
 MOST_WITNESSES: Final = 10
+_RANK: Final = {name: rank for rank, name in enumerate((*WELL_FORMED, *PROPERTIES))}
 
 
 class Verdict(StrEnum):
@@ -36,9 +38,9 @@ class Violation:
     """False when rows that are missing from the trace might still explain it."""
 
     @property
-    def size(self) -> tuple[int, NodeId, Incarnation, str]:
+    def size(self) -> tuple[int, NodeId, Incarnation, int]:
         """How much of a node's history one must read to see it: smaller witnesses are shown first."""
-        return self.seq, self.node, self.incarnation, self.promise
+        return self.seq, self.node, self.incarnation, _RANK[self.promise]
 
     def to_json(self, run: str) -> dict[str, Any]:
         return {

@@ -80,7 +80,7 @@ class _Reading:
         """Take in a row; False when it lacks what its kind needs, or its kind is unknown."""
         kind = row.kind
         if kind in self.about_messages:
-            if None in row[5:9]:
+            if None in row[5:9] or (row.counter or 0) < 1:
                 return False
             self.about_messages[kind](row, self.topic(row), message_of(row))
         elif kind in self.about_topics:

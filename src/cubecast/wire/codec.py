@@ -16,7 +16,7 @@ from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply)
 MAX_PACKET_BYTES = 1 << 20
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")  # sets are sorted
+_encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
 _tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 

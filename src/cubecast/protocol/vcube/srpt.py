@@ -116,9 +116,8 @@ class Srpt:
         for payload in payloads:
             state.published += 1
             message = MessageId(self.node, self.incarnation, state.published)
-            state.delivery.state_cut(message, effects)
-            packet = Pub(topic, message, (payload,), state.delivery.publish(message))
-            effects.append(Published(topic, message.counter, 1, tuple(sorted(packet.barrier))))
+            packet = Pub(topic, message, (payload,), state.delivery.publish(message, effects))
+            effects.append(Published(topic, message.counter, 1, packet.barrier))
             effects.append(Deliver(topic, message, packet.payloads))
             self._hand_over(state, packet, effects)
         return effects

@@ -144,9 +144,8 @@ class VCubePS:
         # compared within one source, topic and kind, so no run differs, and traces get gapless counters.
         state.published += 1
         message = MessageId(self.node, self.incarnation, state.published)
-        state.delivery.state_cut(message, effects)
-        packet = Pub(state.name, message, (payload,), state.delivery.publish(message))
-        effects.append(Published(state.name, message.counter, 1, tuple(sorted(packet.barrier))))
+        packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
+        effects.append(Published(state.name, message.counter, 1, packet.barrier))
         effects.append(Deliver(state.name, message, packet.payloads))
         return packet
 
@@ -177,13 +176,17 @@ class VCubePS:
 
     def on_pub(self, sender: NodeId, packet: Pub) -> Effects:
         state = self.topics.get(packet.topic) or self._topic(packet.topic)
-        targets = state.view.children((self.node ^ sender).bit_length() - 1)
+        height = (self.node ^ sender).bit_length() - 1
+        view = state.view
+        targets = view.by_height[height]
+        if targets is None:
+            targets = view.children(height)
         if targets:
             state.acks[packet.message] = [sender, len(targets), None]
             effects: Effects = [Send(targets, packet)]
         else:
             effects = [Send((sender,), packet.acknowledgement or packet.ack())]
-        if state.view.subscribed:
+        if view.subscribed:
             state.delivery.receive(packet, effects)
         return effects
 
@@ -200,7 +203,7 @@ class VCubePS:
         effects = self._relay(state, sender, packet, targets)
         if state.view.subscribed:
             state.view.update(Entry(packet.source, Operation.UNS, packet.counter))
-            state.delivery.first_received.pop(packet.source, None)
+            state.delivery.forget_reception(packet.source)
         return effects
 
     def _relay(self, state: Topic, sender: NodeId, packet: Sub | Uns, targets: tuple[NodeId, ...]) -> Effects:
