@@ -110,8 +110,8 @@ def test_section_5_4_2_a_source_sends_its_next_message_after_all_acknowledgement
 
 def test_section_5_4_2_the_first_message_of_a_source_tells_that_earlier_ones_never_come():
     machine = VCubePS(3, 2, 0xF, initial={"t": Roster((0, 1, 2, 3))})
-    held = Pub("t", MessageId(1, 0, 2), (b"x",), frozenset({MessageId(2, 0, 1)}))
-    first = Pub("t", MessageId(2, 0, 2), (b"x",), frozenset())
+    held = Pub("t", MessageId(1, 0, 2), (b"x",), (MessageId(2, 0, 1),))
+    first = Pub("t", MessageId(2, 0, 2), (b"x",), ())
     assert not [e for e in machine.on_packet(0, 1, held) if isinstance(e, Deliver)]
     delivered = [effect.message for effect in machine.on_packet(1, 2, first) if isinstance(effect, Deliver)]
     assert sorted(delivered) == [held.message, first.message]
@@ -121,7 +121,7 @@ def test_section_5_4_2_the_first_message_of_a_source_tells_that_earlier_ones_nev
 def test_section_5_4_2_against_algorithm_4_line_97_a_source_never_heard_of(mode, waits):
     """The text does not wait for p2's message at p3 in Figure 5.3; the pseudo-code does. Both exist, as a setting."""
     machine = VCubePS(3, 2, 0xF, first_reception=mode, initial={"t": Roster((0, 1, 2, 3))})
-    packet = Pub("t", MessageId(1, 0, 1), (b"x",), frozenset({MessageId(2, 0, 1)}))
+    packet = Pub("t", MessageId(1, 0, 1), (b"x",), (MessageId(2, 0, 1),))
     delivered = [e for e in machine.on_packet(0, 1, packet) if isinstance(e, Deliver)]
     assert bool(delivered) is not waits
 
@@ -190,7 +190,7 @@ def test_section_5_5_3_a_subscription_visits_all_nodes_an_unsubscription_only_su
 
 def test_section_5_5_3_a_node_acknowledges_after_all_its_children():
     machine = VCubePS(4, 3, 0xFF, initial={"t": Roster(range(8))})
-    packet = Pub("t", MessageId(0, 0, 1), (b"x",), frozenset())
+    packet = Pub("t", MessageId(0, 0, 1), (b"x",), ())
     machine.on_packet(0, 0, packet)
     assert machine.on_packet(1, 5, PubAck("t", packet.message)) == []
     assert machine.on_packet(2, 6, PubAck("t", packet.message)) == [Send((0,), PubAck("t", packet.message))]
@@ -198,10 +198,9 @@ def test_section_5_5_3_a_node_acknowledges_after_all_its_children():
 
 def test_section_5_5_4_one_delivery_can_free_a_chain():
     machine = VCubePS(1, 1, 0b11, initial={"t": Roster((0, 1))})
-    chain = [
-        Pub("t", MessageId(0, 0, c), (b"x",), frozenset({MessageId(0, 0, c - 1)} if c > 1 else ())) for c in (1, 2, 3)
-    ]
-    machine.on_packet(0, 0, Pub("t", MessageId(2, 0, 1), (b"x",), frozenset({MessageId(0, 0, 3)})))
+    ids = [MessageId(0, 0, counter) for counter in (1, 2, 3)]
+    chain = [Pub("t", ids[k], (b"x",), tuple(ids[max(0, k - 1) : k])) for k in range(3)]
+    machine.on_packet(0, 0, Pub("t", MessageId(2, 0, 1), (b"x",), (MessageId(0, 0, 3),)))
     freed = [e.message.source for p in chain for e in machine.on_packet(0, 0, p) if isinstance(e, Deliver)]
     assert freed == [0, 0, 0, 2]
 
@@ -250,8 +249,8 @@ def test_section_5_5_5_after_leaving_a_node_delivers_nothing_but_relays_for_a_wh
 
 def test_section_5_5_5_receivers_forget_the_first_message_of_who_left():
     machine = VCubePS(1, 1, 0b11, initial={"t": Roster((0, 1))})
-    machine.on_packet(0, 0, Pub("t", MessageId(0, 0, 1), (b"x",), frozenset()))
-    assert machine.topics["t"].delivery.first_received == {0: 1}
+    machine.on_packet(0, 0, Pub("t", MessageId(0, 0, 4), (b"x",), ()))
+    assert machine.topics["t"].delivery.first_received == {0: 4}
     from_0 = VCubePS(0, 1, 0b11, initial={"t": Roster((0, 1))}).unsubscribe(0, "t")
     machine.on_packet(1, 0, from_0[0].packet)
     assert machine.topics["t"].delivery.first_received == {}

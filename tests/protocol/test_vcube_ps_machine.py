@@ -20,7 +20,7 @@ from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub,
 from cubecast.protocol.vcube.subscribers import Roster, Subscribers
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 
-NOBODY: frozenset[MessageId] = frozenset()
+NOBODY: tuple[MessageId, ...] = ()
 
 
 def node(me: int, members: tuple[int, ...] = (), mode: FirstReception = FirstReception.BLOCK) -> VCubePS:
@@ -33,7 +33,7 @@ def mid(source: int, counter: int) -> MessageId:
 
 
 def pub(source: int, counter: int, *barrier: MessageId) -> Pub:
-    return Pub("t", mid(source, counter), (b"x",), frozenset(barrier))
+    return Pub("t", mid(source, counter), (b"x",), barrier)
 
 
 def test_publishing_delivers_to_oneself_and_sends_to_the_first_subscriber_of_each_cluster():
@@ -55,7 +55,7 @@ def test_the_next_publication_waits_for_the_last_acknowledgement():
         Acknowledged("t", 1),
         Published("t", 2, 1, (mid(0, 1),)),
         Deliver("t", mid(0, 2), (b"y",)),
-        Send((1, 2), Pub("t", mid(0, 2), (b"y",), frozenset({mid(0, 1)}))),
+        Send((1, 2), Pub("t", mid(0, 2), (b"y",), (mid(0, 1),))),
     ]
 
 
