@@ -284,21 +284,28 @@ class World:
         statistics, push, tie = self.statistics, self._scheduler.push, self._tie
         if packet.frame is None:
             packet.frame = encode(packet)
+        statistics.packets += len(peers)
         statistics.bytes += len(packet.frame) * len(peers)
         if packet.publication:
             statistics.messages_sent += len(packet.payloads) * len(peers)
+        if packet.publication or self.network.queued_control:
+            arrivals = self.network.arrivals(self.now, node, peers)
+        else:
+            arrivals = self.network.arrivals_past_the_queue(self.now, node, peers)
         if self._records_packets or self.network.fate is not None:
-            self._send_observed(node, peers, packet, hops, born)
+            self._send_observed(node, peers, arrivals, packet, hops, born)
             return
-        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+        for time, peer in zip(arrivals, peers, strict=True):
             tie += 1
             push((time, tie, peer, node, packet, hops, born))
         self._tie = tie
 
-    def _send_observed(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int, born: float) -> None:
+    def _send_observed(
+        self, node: NodeId, peers: tuple[NodeId, ...], arrivals: list[float], packet: Any, hops: int, born: float
+    ) -> None:
         """The same with a trace or with faults: a packet may get lost or arrive more than once."""
         fate = self.network.fate
-        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+        for time, peer in zip(arrivals, peers, strict=True):
             self._tie += 1
             if self._records_packets:
                 self._record_packet(Kind.SEND, node, peer, packet, self._tie, hops)
