@@ -7,12 +7,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cubecast.check import Verdict
 from support.script_world import ScriptWorld
 
-ORDER = ("K0", "P1", "P2", "P5", "P7")
-COMPLETENESS = ("K1", "K2", "K3", "P3", "P4", "P4u", "P6", "P8", "P12", "P13")
+SAFE_WITH_JOINS = ("K0", "P1", "P2", "P11")
+STATIC = (*SAFE_WITH_JOINS, "K1", "K2", "K3", "P3", "P4", "P4u", "P5", "P6", "P7", "P8", "P12", "P13")
 
 
 class World(RuleBasedStateMachine):
-    """Eight ids, two topics; fresh joins keep the promised order, without joins nothing at all is lost."""
+    """Eight ids, two topics; joins invent and repeat nothing, without them every promise is kept."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class World(RuleBasedStateMachine):
         if not self.world.machines:
             return
         self.world.execute("drain")
-        promises = ORDER if self.joined else (*ORDER, *COMPLETENESS)
+        promises = SAFE_WITH_JOINS if self.joined else STATIC
         report = self.world.report(promises)
         assert report.verdict is Verdict.VALID, report.witnesses[:2]
         if not self.joined:
@@ -72,6 +72,6 @@ class JoiningWorld(World):
 
 
 TestStaticWorlds = World.TestCase
-TestStaticWorlds.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestStaticWorlds.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, derandomize=True)
 TestJoiningWorlds = JoiningWorld.TestCase
-TestJoiningWorlds.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestJoiningWorlds.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, derandomize=True)

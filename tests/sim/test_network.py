@@ -22,18 +22,25 @@ def test_one_output_queue_per_node_served_one_packet_at_a_time():
     assert net.arrivals(50, 0, (1,)) == [50 + 1 + 2 + 100], "the queue has run empty"
 
 
-def test_queue_lengths_count_the_packets_found_before_one():
+def test_queue_lengths_are_what_a_joining_packet_sees():
     net = network(processing=1, transmission=2)
     net.arrivals(10, 0, (1, 2, 3))  # they find 0, 1 and 2 packets
     net.arrivals(11, 0, (1,))  # ready at 12, waits until 17: 2.5 transmissions
-    assert net.packets_sent == [4, 0, 0, 0]
-    assert net.mean_queue_length() == [(0 + 1 + 2 + 2.5) / 4, 0, 0, 0]
+    assert net.queued == [4, 0, 0, 0]
+    assert net.mean_queue_lengths() == [1 + (0 + 1 + 2 + 2.5) / 4, 0, 0, 0], "a packet counts itself"
 
 
 def test_without_transmission_time_nothing_queues():
     net = network(processing=0, transmission=0)
     assert net.arrivals(10, 0, (1, 2, 3)) == [110, 110, 110]
-    assert net.mean_queue_length() == [0, 0, 0, 0]
+    assert net.mean_queue_lengths() == [1, 0, 0, 0]
+
+
+def test_packets_past_the_queue_neither_wait_nor_make_others_wait():
+    net = network(processing=1, transmission=2)
+    net.arrivals(10, 0, (1, 2, 3))
+    assert net.arrivals_past_the_queue(10, 0, (1, 2)) == [113, 113]
+    assert net.arrivals(10, 0, (1,)) == [10 + 1 + 8 + 100]
 
 
 @pytest.mark.parametrize("fifo", [True, False])

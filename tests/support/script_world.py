@@ -137,7 +137,7 @@ class ScriptWorld:
     # The network
 
     def do_deliver(self, *links: str) -> None:
-        """deliver [FROM>TO ...]: the oldest packet, or the oldest of each of these links"""
+        """deliver [FROM>TO[#K] ...]: the oldest packet, or the K-th (first) oldest of each of these links"""
         for link in links or (None,):
             self._arrive(self._take(link))
 
@@ -157,10 +157,10 @@ class ScriptWorld:
             self._say(f"{source}>{destination} {describe(decode(frame))}")
 
     def _take(self, link: str | None) -> tuple[NodeId, NodeId, bytes]:
-        for index, (source, destination, _) in enumerate(self.flying):
-            if link in (None, f"{source}>{destination}"):
-                return self.flying.pop(index)
-        raise AssertionError(f"nothing is under way on {link or 'any link'}")
+        wanted, _, rank = (link or "").partition("#")
+        on_link = [k for k, (source, to, _) in enumerate(self.flying) if link is None or f"{source}>{to}" == wanted]
+        assert len(on_link) >= int(rank or 1), f"nothing is under way on {link or 'any link'}"
+        return self.flying.pop(on_link[int(rank or 1) - 1])
 
     def _arrive(self, flight: tuple[NodeId, NodeId, bytes]) -> None:
         source, destination, frame = flight
