@@ -44,7 +44,7 @@ def test_verdicts_and_exit_codes(written, name, code, last):
 
 def test_a_violation_shows_its_witness(written):
     result = run(written("violated/causal"), "--properties", "P7")
-    expected = "P7: node 2.0, row 1: (1, 0, 1) is delivered before (0, 0, 1), which it depends on"
+    expected = "  P7 in causal, node 2.0, row 1: (1, 0, 1) is delivered before (0, 0, 1), which it depends on"
     assert expected in result.output.splitlines()
 
 
