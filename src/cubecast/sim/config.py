@@ -1,6 +1,7 @@
 """One simulation as data: validated once, written into the trace header, enough to repeat the run."""
 
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any
 
 from cubecast.errors import BadInput
@@ -37,12 +38,12 @@ class SimConfig:
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("processing", "transmission", "payload_bytes", "zipf"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"{name} must not be negative, it is {getattr(self, name)}")
-        for name in ("window", "churn_session"):
+            if not 0 <= getattr(self, name) < inf:
+                raise BadInput(f"{name} must be a number from 0 on, not {getattr(self, name)}")
+        for name in ("window", "churn_session", "detection_delay"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise BadInput(f"{name} must be positive, not {value}")
+            if value is not None and not 0 < value < inf:
+                raise BadInput(f"{name} must be positive and finite, not {value}")
 
     def count(self, name: str, total: int) -> int:
         """How many of `total` a share such as "25%" or a count such as "40" means; at least one."""

@@ -292,6 +292,8 @@ class VCubePS:
 
     def _own_entry(self, state: Topic, acknowledged: Operation) -> tuple[Entry, ...]:
         """What this node adds to an acknowledgement: only those of a SUB gather members, and only subscribers add."""
+        # DEVIATION vcube-ps algorithm 4 line 100: the printed test is that nothing was received from the source, which
+        # also lets acknowledgements of other kinds gather; §5.5.1 says that only those of a SUB do.
         own = state.view.entry(self.node) if acknowledged is Operation.SUB and state.view.subscribed else None
         return (own,) if own is not None else ()
 
