@@ -44,7 +44,7 @@ class Simulation:
             "seed": self.config.seed,
             "nodes": self.config.nodes,
             "digest": world.statistics.digest(),
-            **report(world.statistics, world.network.mean_queue_lengths()),
+            **report(world.statistics, world.network),
             "simulated_time": world.now,
             "events": world.events,
             "wall_seconds": seconds,
