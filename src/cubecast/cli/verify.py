@@ -92,10 +92,8 @@ def _show(report: dict[str, object], out: Path | None) -> None:
     for name, one in properties.items():
         table.add_row(name, one["verdict"], str(one["violations"]))
     console.print(table)
-    console.print(
-        f"{report['verdict']}: {report['runs']} runs, {report['messages']} messages, {report['deliveries']} deliveries, "
-        f"{report['wall_seconds']} s"
-    )
+    counts = ", ".join(f"{report[name]} {name}" for name in ("runs", "messages", "deliveries"))
+    console.print(f"{report['verdict']}: {counts}, {report['wall_seconds']} s")
     _list(console, report["unknown_because"], "Not known because")
     _list(console, report["witnesses"], "Smallest witnesses")
     if out is not None:

@@ -1,7 +1,6 @@
 """Pass 3, one task per topic of a run: the vectors of all subscriptions side by side (P4, P4u)."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +20,15 @@ VECTORS = ("publisher", "cut", "last")
 
 def agreement(replayed: DataFrame, tables: Callable[[], dict[int, RunMessages]]) -> DataFrame:
     """Rows of `frames.REPLAYED` → findings of P4 and P4u. `tables` fetches the message tables where it runs."""
+
+    def judge(table: pa.Table) -> pa.Table:
+        return _judge_topic(tables, table)
+
     return (
         replayed.select(*COLUMNS, *VECTORS)
         .where(F.col("topic").isNotNull())
         .groupBy("run", "topic")
-        .applyInArrow(partial(_judge_topic, tables), FOUND)
+        .applyInArrow(judge, FOUND)
         .select(*FOUND.names)
     )
 

@@ -69,7 +69,8 @@ def _only(runs: Tables, wants: dict[int, frozenset[str]], properties: set[str]) 
 
 
 def _fetch(tables: Broadcast[Tables]) -> Tables:
-    return tables.value
+    value: Tables = tables.value
+    return value
 
 
 def _replay(tables: Broadcast[Tables], wants: dict[int, frozenset[str]], rows: Rows) -> list[dict[str, Any]]:
