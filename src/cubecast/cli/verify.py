@@ -1,17 +1,14 @@
 """`cubecast verify`: the Spark verdict on traces."""
 
-import json
-import sys
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
-from cubecast.errors import BadInput, CubecastError
+from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
+from cubecast.errors import BadInput
 
-EXIT_CODES = {"VALID": 0, "VIOLATED": 1, "UNKNOWN": 3}
 EXAMPLE = """
 \b
 Example:
@@ -26,8 +23,10 @@ Example:
 @click.option("--master", metavar="URL", help="Where Spark runs; by default on this machine's cores.")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A Spark option; may be given again.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write witnesses and verdicts as Parquet.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
+@click.pass_context
 def verify(
+    context: click.Context,
     directories: tuple[Path, ...],
     properties: str | None,
     master: str | None,
@@ -39,42 +38,38 @@ def verify(
 
     Exit code 0: VALID, 1: VIOLATED, 2: no verdict because of bad input, 3: UNKNOWN, something is missing.
     """
-    try:
-        code = _verify(directories, properties, master, conf, out, as_json)
-    except CubecastError as error:
-        click.echo(f"cubecast verify: {error}", err=True)
-        code = 2
-    sys.exit(code)
+    names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
+    if out is not None and out.exists():
+        raise BadInput(f"{out} exists; name another directory for the witnesses")
+    report = _verify(directories, names, master, [_option(text) for text in conf], out)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report, out)
+    context.exit(EXIT_CODES[report["verdict"]])
 
 
 def _verify(
     directories: tuple[Path, ...],
-    properties: str | None,
+    properties: list[str] | None,
     master: str | None,
-    conf: tuple[str, ...],
+    conf: list[tuple[str, str]],
     out: Path | None,
-    as_json: bool,
-) -> int:
+) -> dict[str, Any]:
     from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.staging import checked_properties, find_runs
     from cubecast.pipeline.verify import verify as verify_traces
 
-    names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
     # Before Spark starts, which takes seconds: a typing mistake is answered at once.
-    checked_properties(find_runs(directories), names)
-    if out is not None and out.exists():
-        raise BadInput(f"{out} exists; name another directory for the witnesses")
-    spark = spark_session(master, [_option(text) for text in conf])
-    verification = verify_traces(spark, directories, names)
-    if out is not None:
-        verification.witness_frame(spark).write.parquet(str(out / "witnesses"))
-        verification.verdict_frame(spark).write.parquet(str(out / "verdicts"))
-    report = verification.to_json()
-    if as_json:
-        click.echo(json.dumps(report))
-    else:
-        _show(report, out)
-    return EXIT_CODES[report["verdict"]]
+    checked_properties(find_runs(directories), properties)
+    with progress("starting Spark"):
+        spark = spark_session(master, conf)
+    with progress("verifying"):
+        verification = verify_traces(spark, directories, properties)
+        if out is not None:
+            verification.witness_frame(spark).write.parquet(str(out / "witnesses"))
+            verification.verdict_frame(spark).write.parquet(str(out / "verdicts"))
+    return verification.to_json()
 
 
 def _option(text: str) -> tuple[str, str]:
@@ -84,30 +79,26 @@ def _option(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _show(report: dict[str, object], out: Path | None) -> None:
-    console = Console()
+def _show(report: dict[str, Any], out: Path | None) -> None:
     table = Table("property", "verdict", "violations")
-    properties = report["properties"]
-    assert isinstance(properties, dict)
-    for name, one in properties.items():
+    for name, one in report["properties"].items():
         table.add_row(name, one["verdict"], str(one["violations"]))
-    console.print(table)
+    output.print(table)
     counts = ", ".join(f"{report[name]} {name}" for name in ("runs", "messages", "deliveries"))
-    console.print(f"{report['verdict']}: {counts}, {report['wall_seconds']} s")
-    _list(console, report["unknown_because"], "Not known because")
-    _list(console, report["witnesses"], "Smallest witnesses")
+    output.print(f"{report['verdict']}: {counts}, {report['wall_seconds']} s")
+    _list("Not known because", report["unknown_because"])
+    _list("Smallest witnesses", [_witness(one) for one in report["witnesses"]])
     if out is not None:
-        console.print(f"Witnesses and verdicts are in {out}")
+        output.print(f"Witnesses and verdicts are in {out}", markup=False)
 
 
-def _list(console: Console, lines: object, title: str) -> None:
-    assert isinstance(lines, Iterable)
-    for number, line in enumerate(lines):
-        if not number:
-            console.print(f"{title}:")
-        if isinstance(line, dict):
-            line = (
-                f"{line['property']} in {line['run']}, node {line['node']}.{line['incarnation']}, "
-                f"row {line['seq']}: {line['reason']}"
-            )
-        console.print(f"  {line}", markup=False, highlight=False)
+def _witness(one: dict[str, Any]) -> str:
+    where = f"node {one['node']}.{one['incarnation']}, row {one['seq']}"
+    return f"{one['property']} in {one['run']}, {where}: {one['reason']}"
+
+
+def _list(title: str, lines: list[str]) -> None:
+    if lines:
+        output.print(f"{title}:")
+    for line in lines:
+        output.print(f"  {line}", markup=False)

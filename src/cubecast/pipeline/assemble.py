@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from cubecast.errors import TraceError
 from cubecast.pipeline.causality import HappenedBefore, causal_order, groups
-from cubecast.pipeline.findings import Finding
 from cubecast.pipeline.messages import RunMessages, TopicMessages
 from cubecast.pipeline.rows import Ints
 from cubecast.pipeline.subscriptions import pack, pack_one
@@ -44,6 +43,8 @@ class RunSummary:
     messages: RunMessages | None = None
     """None when the run contradicts itself."""
     findings: list[dict[str, Any]] = field(default_factory=list)
+    circle: dict[str, TopicMessages] | None = None
+    """The tables when happened-before runs in a circle; what waits for itself is not in their `order`."""
 
 
 def summaries(table: pa.Table) -> dict[int, RunSummary]:
@@ -86,15 +87,15 @@ def assemble(summary: RunSummary) -> None:
         return
     tables = _Assembly(summary.logs)
     topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
-    before, stuck = tables.happened_before(list(topics.values()))
-    if stuck:
-        summary.findings += [tables.circle(number).row(1) for number in stuck]
-        return
+    before = tables.happened_before(list(topics.values()))
     for table in topics.values():
         position = np.full(len(before.log_of), -1)
         position[table.number] = np.arange(len(table))
         inside = position[before.order]
         table.order = inside[inside >= 0]
+    if len(before.order) < len(before.log_of):
+        summary.circle = topics
+        return
     whole = frozenset(log.key for log in summary.logs if log.ending != "short")
     summary.messages = RunMessages(topics, before, whole)
 
@@ -198,21 +199,15 @@ class _Assembly:
         entry = np.repeat(self.claim_start[:-1][number] - table.claim_start[:-1], size) + np.arange(size.sum())
         table.claim_publisher, table.claim_counter = self.claim_key[entry], self.claim_counter[entry]
 
-    def happened_before(self, tables: list[TopicMessages]) -> tuple[HappenedBefore, list[int]]:
+    def happened_before(self, tables: list[TopicMessages]) -> HappenedBefore:
         owner = np.concatenate([owner for owner, _ in self._edges] or [np.zeros(0, np.int64)])
         cause = np.concatenate([cause for _, cause in self._edges] or [np.zeros(0, np.int64)])
         if len(tables) > 1:
             by_owner = np.argsort(owner, kind="stable")
             owner, cause = owner[by_owner], cause[by_owner]
         start = groups(owner, len(self.log_of))
-        order, stuck = causal_order(self.base, start, cause, self.log_of)
-        return HappenedBefore(self.keys, self.base, self.publish_seq, self.log_of, order, start, cause), stuck
-
-    def circle(self, number: int) -> Finding:
-        log = self.logs[self.log_of[number]]
-        reason = "this publication depends on a message that depends on it: happened-before runs in a circle"
-        topic = self.names[self.publish_topic[number]]
-        return Finding("K0", log.node, log.incarnation, int(self.publish_seq[number]), reason, topic)
+        order = causal_order(self.base, start, cause, self.log_of)
+        return HappenedBefore(self.keys, self.base, self.publish_seq, self.log_of, order, start, cause)
 
 
 def _highest(key: Ints, counter: Ints) -> Ints:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cubecast.pipeline.findings import Finding, finding_rows
+from cubecast.pipeline.messages import TopicMessages
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import (
     Contradiction,
@@ -169,3 +170,26 @@ def _causes(rows: Rows, log: Log, published: Ints) -> dict[str, Ints]:
         "cause_incarnation": rows.source_incarnation[chosen],
         "cause_counter": rows.counter[chosen],
     }
+
+
+def waiting_rows(circles: dict[int, dict[str, TopicMessages]], rows: Rows) -> list[dict[str, Any]]:
+    """Rows of `frames.FOUND`: in each log of a run with a circle, the first delivery that waits for itself."""
+    found: list[dict[str, Any]] = []
+    for log in rows.logs:
+        if log.run in circles:
+            first = [_first_waiting(rows, at, circles[log.run]) for at in deliveries_by_topic(rows, log).values()]
+            waiting = min((row for row in first if row is not None), default=None)
+            if waiting is not None:
+                wrong = Contradiction(waiting, "was published only after this: happened-before runs in a circle")
+                found.append({"run": log.run, "findings": finding_rows([_finding(rows, log, wrong)])})
+    return found
+
+
+def _first_waiting(rows: Rows, at: Ints, topics: dict[str, TopicMessages]) -> int | None:
+    topic = topics[rows.topics[rows.topic[at[0]]]]
+    slot = topic.slots(topic.rank(pack(rows.source[at], rows.source_incarnation[at])), rows.counter[at])
+    stuck = np.ones(len(topic) + 1, bool)
+    stuck[topic.order] = False
+    stuck[-1] = False
+    waiting = np.flatnonzero(stuck[slot])
+    return int(at[waiting[0]]) if len(waiting) else None

@@ -65,7 +65,7 @@ def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> d
     lost: list[Finding] = []
     heard: list[tuple[int, int]] = []
     if "P12" in wanted:
-        findings += _held(view, places, deliveries[view.subscription.topic] if len(view.at) else view.at)
+        findings += _held(view, places, deliveries.get(view.subscription.topic, view.at))
         lost = list(_lost(view))
         findings += [finding for finding in lost if finding.other is not None]
         heard = _heard_of_lost(view)
