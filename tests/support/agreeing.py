@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from cubecast.check import Report, check_trace
 from cubecast.pipeline.verdict import RunVerdict, Verification
 from cubecast.pipeline.verify import verify
-from cubecast.trace.event import Event
 from cubecast.trace.reader import Trace
 from cubecast.trace.writer import TraceWriter
 from support.model_traces import ALL_PROMISES
@@ -37,11 +36,11 @@ def disagreements(
     differences = []
     for number, (trace, run) in enumerate(zip(traces, verification.runs, strict=True)):
         expected = check_trace(trace, properties)
-        differences += [f"trace {number}: {line}" for line in _differences(expected, run)]
+        differences += [f"trace {number}: {line}" for line in differences_between(expected, run)]
     return differences
 
 
-def _differences(expected: Report, found: RunVerdict) -> list[str]:
+def differences_between(expected: Report, found: RunVerdict) -> list[str]:
     ours = {name: one.verdict for name, one in found.properties.items()}
     theirs = {name: str(verdict) for name, verdict in expected.verdicts.items()}
     lines = [
@@ -61,11 +60,3 @@ def _differences(expected: Report, found: RunVerdict) -> list[str]:
     if (expected.deliveries, expected.messages) != (found.deliveries, found.messages):
         lines.append(f"counts {(found.deliveries, found.messages)} against {(expected.deliveries, expected.messages)}")
     return lines
-
-
-def shuffled(events: Sequence[Event], seed: int) -> list[Event]:
-    import random
-
-    events = list(events)
-    random.Random(seed).shuffle(events)
-    return events

@@ -25,6 +25,7 @@ from cubecast.pipeline.subscriptions import pack_one
 from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequences_of
 
 TOPIC = struct(run=INT, topic=TEXT)
+TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal"]
 Tables = dict[int, RunMessages]
 
 
@@ -34,6 +35,24 @@ class Judged:
 
     findings: defaultdict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     damage: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add_replayed(self, table: pa.Table) -> None:
+        """Findings of single subscriptions, and gap rows that another subscription contradicts."""
+        lost: list[tuple[int, str, dict[str, Any]]] = []
+        heard: set[tuple[int, str, int, int]] = set()
+        for row in table.select(TELLING).to_pylist():
+            if row["refusal"] is not None:
+                raise TraceError(row["refusal"])
+            if row["damage"] is not None:
+                self.damage[row["run"]].append(row["damage"])
+            self.findings[row["run"]] += row["findings"]
+            lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
+            messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
+            heard |= {(row["run"], row["topic"], *message) for message in messages}
+        for run, topic, finding in lost:
+            publisher = pack_one(finding["source"], finding["source_incarnation"])
+            if (run, topic, publisher, finding["counter"]) in heard:
+                self.findings[run].append(finding)
 
 
 def judge_batch(spark: SparkSession, plan: Plan, runs: Tables, wanted: dict[int, tuple[str, ...]]) -> Judged:
@@ -111,9 +130,6 @@ def _collect(found: DataFrame, judged: Judged) -> None:
 
 
 def _collect_replayed(replayed: DataFrame, judged: Judged) -> None:
-    """Findings of single subscriptions, and gap rows that another subscription contradicts."""
-    lost: list[tuple[int, str, dict[str, Any]]] = []
-    heard: set[tuple[int, str, int, int]] = set()
     telling = replayed.where(
         (F.size("findings") > 0)
         | (F.size("lost") > 0)
@@ -121,17 +137,4 @@ def _collect_replayed(replayed: DataFrame, judged: Judged) -> None:
         | F.col("damage").isNotNull()
         | F.col("refusal").isNotNull()
     )
-    columns = ("run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal")
-    for row in telling.select(*columns).toArrow().to_pylist():
-        if row["refusal"] is not None:
-            raise TraceError(row["refusal"])
-        if row["damage"] is not None:
-            judged.damage[row["run"]].append(row["damage"])
-        judged.findings[row["run"]] += row["findings"]
-        lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
-        messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
-        heard |= {(row["run"], row["topic"], *message) for message in messages}
-    for run, topic, finding in lost:
-        publisher = pack_one(finding["source"], finding["source_incarnation"])
-        if (run, topic, publisher, finding["counter"]) in heard:
-            judged.findings[run].append(finding)
+    judged.add_replayed(telling.select(*TELLING).toArrow())

@@ -127,14 +127,14 @@ def _verdict(
         run,
         wanted[run.index],
         [*summary.findings, *judged.findings.get(run.index, ())],
-        _incomplete(run, summary),
+        incomplete(run, summary),
         deliveries=sum(log.deliveries for log in summary.logs),
         messages=sum(log.publications for log in summary.logs),
         bad_rows=sum(log.bad_rows for log in summary.logs),
     )
 
 
-def _incomplete(run: Run, summary: RunSummary) -> list[str]:
+def incomplete(run: Run, summary: RunSummary) -> list[str]:
     """Why the trace lacks something, a line each."""
     reasons = [] if summary.logs else ["the trace has no rows"]
     nodes = len({log.node for log in summary.logs})
