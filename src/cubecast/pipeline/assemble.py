@@ -119,7 +119,7 @@ class _Assembly:
         self.caused = _ByTopic(self._topics("cause_topic"), len(place))
         self.cause_owner = self._flat("cause_owner") + np.repeat(self.base[:-1], self._sizes("cause_owner"))
         self.cause_key = pack(self._flat("cause_source"), self._flat("cause_incarnation"))
-        self.cause_counter = self._flat("cause_counter")
+        self.cause_first, self.cause_counter = self._flat("cause_first"), self._flat("cause_counter")
         self.gaps = _ByTopic(self._topics("gap_topic"), len(place))
         self.gap_key = pack(self._flat("gap_source"), self._flat("gap_incarnation"))
         self.gap_counter = self._flat("gap_counter")
@@ -165,19 +165,30 @@ class _Assembly:
 
     def _causes(self, table: TopicMessages, here: Ints) -> None:
         """Cause entries of the topic, each given to the next publication on the topic of the log that delivered it."""
+        here, counter = self._published_and_not(table, here)
+        delivered_for = self.cause_owner[here]
         rank = table.rank(self.cause_key[here])
-        slot = table.slots(rank, self.cause_counter[here])
+        slot = table.slots(rank, counter)
         published = slot >= 0
-        self._edges.append((self.cause_owner[here][published], table.number[slot[published]]))
-        owner = np.searchsorted(table.number, self.cause_owner[here])
-        padded = np.append(self.log_of[table.number], -1)
-        useful = padded[owner] == self.log_of[self.cause_owner[here]]
+        self._edges.append((delivered_for[published], table.number[slot[published]]))
+        owner = np.searchsorted(table.number, delivered_for)
+        useful = np.append(self.log_of[table.number], -1)[owner] == self.log_of[delivered_for]
         own = np.append(table.publisher_of, -1)[owner] == rank
-        useful &= ~(own & (self.cause_counter[here] < np.append(table.counter_of, 0)[owner]))
-        owner, rank, counter = owner[useful], rank[useful], self.cause_counter[here][useful]
-        top = _highest(owner * (len(table.publishers) + 1) + rank, counter)
+        useful &= ~(own & (counter < np.append(table.counter_of, 0)[owner]))
+        owner, rank, counter = owner[useful], rank[useful], counter[useful]
+        top = _highest((owner * (len(table.publishers) + 1) + rank) * 2 + published[useful], counter)
         table.cause_start = groups(owner[top], len(table))
         table.cause_publisher, table.cause_counter = rank[top], counter[top]
+
+    def _published_and_not(self, table: TopicMessages, here: Ints) -> tuple[Ints, Ints]:
+        """Entries and counters; a run of counters that goes on beyond what was published gives two."""
+        count = table.count[np.searchsorted(table.publishers, self.cause_key[here])]
+        beyond = self.cause_counter[here] > count
+        known = np.minimum(self.cause_counter[here], count) >= self.cause_first[here]
+        entry = np.concatenate((here[beyond], here[known]))
+        counter = np.concatenate((self.cause_counter[here][beyond], np.minimum(self.cause_counter[here], count)[known]))
+        order = np.argsort(entry, kind="stable")
+        return entry[order], counter[order]
 
     def _lost(self, topic: int) -> frozenset[tuple[int, int]]:
         here = self.gaps[topic]

@@ -105,6 +105,7 @@ LOG = struct(
     cause_topic=many(INT),
     cause_source=many(INT),
     cause_incarnation=many(INT),
+    cause_first=many(LONG),
     cause_counter=many(LONG),
     acknowledged_topic=many(INT),
     acknowledged_counter=many(LONG),

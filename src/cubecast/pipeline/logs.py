@@ -1,8 +1,8 @@
 """Pass 1, on the executors: what everyone must know of one log. Its publications and their new causes, never all rows.
 
 The causes of a publication are the messages delivered in its log since the log's previous publication on any topic.
-Only the highest counter of each (topic, publisher) is kept: a publisher's messages form a chain, so it stands for the
-lower ones.
+Only runs of counters of each (topic, publisher) are kept: a publisher's messages form a chain, so that the last one
+stands for the lower ones.
 """
 
 from typing import Any
@@ -149,25 +149,33 @@ def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict
 
 
 def _causes(rows: Rows, log: Log, published: Ints) -> dict[str, Ints]:
-    """For each publication, the highest counter of each (topic, publisher) delivered since the one before."""
+    """For each publication, what was delivered since the one before: runs of counters of each (topic, publisher).
+
+    Nearly always that is one run per publisher, and only its end matters. Where counters are missing, what was
+    delivered below the hole may have been published while what is above never was, so every run is told.
+    """
     if not len(published):
         return {}
     kind = rows.kind[log.start : published[-1]]
     at = np.flatnonzero(kind == DELIVER) + log.start
     owner = np.searchsorted(published, at)
-    publisher = pack(rows.source[at], rows.source_incarnation[at])
-    _, name = np.unique(publisher, return_inverse=True)
+    _, name = np.unique(pack(rows.source[at], rows.source_incarnation[at]), return_inverse=True)
     key = (owner * (len(rows.topics) + 1) + rows.topic[at]) * (len(at) + 1) + name
     order = np.lexsort((rows.counter[at], key))
-    last = np.append(np.diff(key[order]) != 0, True) if len(at) else np.zeros(0, bool)
+    counter = rows.counter[at][order]
+    breaks = (np.diff(key[order]) != 0) | (np.diff(counter) > 1)
+    first = np.append(True, breaks) if len(at) else np.zeros(0, bool)
+    last = np.append(breaks, True) if len(at) else np.zeros(0, bool)
     # In the order of delivery: the message delivered last stands for most of the others, so pruning looks at it first.
-    top = np.sort(order[last])
+    in_order = np.argsort(order[last], kind="stable")
+    top = order[last][in_order]
     chosen = at[top]
     return {
         "cause_owner": owner[top],
         "cause_topic": rows.topic[chosen],
         "cause_source": rows.source[chosen],
         "cause_incarnation": rows.source_incarnation[chosen],
+        "cause_first": counter[first][in_order],
         "cause_counter": rows.counter[chosen],
     }
 
