@@ -220,7 +220,7 @@ def _log(rows: Rows, start: int, end: int, suspect: Flags | None, unreadable: Fl
 def _unreadable(rows: Rows) -> Flags:
     needs = NEEDS[rows.kind]
     lacks_topic = (needs > _NOTHING) & (rows.topic < 0)
-    lacks_message = (needs == _MESSAGE) & ~rows.named
+    lacks_message = (needs == _MESSAGE) & ~(rows.named & (rows.counter >= 1))
     bad: Flags = lacks_topic | lacks_message | (needs == _NEVER)
     stating = np.flatnonzero(needs == _CUT)
     if len(stating):

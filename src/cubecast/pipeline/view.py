@@ -50,8 +50,8 @@ class View:
 
     @cached_property
     def stated(self) -> dict[int, int]:
-        """Packed publisher → last excluded counter, as the subscription's own rows say."""
-        return {pack_one(*publisher): counter for publisher, (counter, _) in self.subscription.stated.items()}
+        """Packed publisher → last excluded counter, as the subscription's own rows say; nothing lies below 0."""
+        return {pack_one(*publisher): max(counter, 0) for publisher, (counter, _) in self.subscription.stated.items()}
 
     @property
     def log_key(self) -> int:
