@@ -34,9 +34,22 @@ def story(spark):
 def test_traffic_counts_what_was_sent(story) -> None:
     (counted,) = traffic(story).collect()
     assert counted.asDict() == {
-        "run": "r", "nodes": 3, "published": 2, "deliveries": 4, "packets": 5, "publication_packets": 4,
-        "control_packets": 1, "aggregated_packets": 0, "messages_sent": 4, "bytes": 420, "gaps": 0, "discards": 0,
-        "failed": 0, "events": 19, "began_at": 0.0, "ended_at": 60.0,
+        "run": "r",
+        "nodes": 3,
+        "published": 2,
+        "deliveries": 4,
+        "packets": 5,
+        "publication_packets": 4,
+        "control_packets": 1,
+        "aggregated_packets": 0,
+        "messages_sent": 4,
+        "bytes": 420,
+        "gaps": 0,
+        "discards": 0,
+        "failed": 0,
+        "events": 19,
+        "began_at": 0.0,
+        "ended_at": 60.0,
     }
 
 
