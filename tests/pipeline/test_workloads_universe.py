@@ -7,7 +7,7 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.errors import BadInput
-from cubecast.pipeline.workloads.logs import format_of, read_log
+from cubecast.pipeline.workloads.logs import LogFormat, format_of, read_log
 from cubecast.pipeline.workloads.universe import (
     Extra,
     Members,
@@ -127,13 +127,15 @@ def test_logs_of_every_format_give_distinct_pairs(spark, tmp_path: Path, kind: s
         path.write_text("".join(json.dumps({"user": u, "item": i, "time": t}) + "\n" for u, i, t in LOG))
     else:
         spark.createDataFrame(LOG, "user string, item string, time int").write.parquet(str(path))
-    assertDataFrameEqual(read_log(spark, path), spark.createDataFrame([("ann", "a"), ("bob", "b")], PAIRS))
+    assertDataFrameEqual(read_log(spark, LogFormat(path)), spark.createDataFrame([("ann", "a"), ("bob", "b")], PAIRS))
 
 
 def test_columns_may_have_other_names(spark, tmp_path: Path) -> None:
     path = tmp_path / "edits.csv"
     path.write_text("editor.id,page\n7,Main\n")
-    assertDataFrameEqual(read_log(spark, path, "editor.id", "page"), spark.createDataFrame([("7", "Main")], PAIRS))
+    assertDataFrameEqual(
+        read_log(spark, LogFormat(path, "editor.id", "page")), spark.createDataFrame([("7", "Main")], PAIRS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,13 +153,13 @@ def test_bad_logs_are_one_clear_line(spark, tmp_path: Path, name: str, content: 
     path = tmp_path / name
     path.write_text(content)
     with pytest.raises(BadInput, match=complaint) as refused:
-        read_log(spark, path)
+        read_log(spark, LogFormat(path))
     assert "\n" not in str(refused.value)
 
 
 def test_a_missing_log_is_named(spark, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no log"):
-        read_log(spark, tmp_path / "nothing.csv")
+        read_log(spark, LogFormat(tmp_path / "nothing.csv"))
 
 
 def test_formats_are_told_by_name(tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ from cubecast.pipeline.metrics.keys import MESSAGE, NODE_TOPIC, is_kind
 from cubecast.trace.schema import Kind
 
 _WHO_WHAT = (*NODE_TOPIC, "source", "source_incarnation", "counter")
-_RECEIVED = "inferred boolean, seq bigint, time double, hops int, subscribed boolean"
-_DELIVERED = "seq bigint, time double"
+_INFERRED = 1 << 62
+"""Added to the seq of a message no row names, so that a row that names it always counts as the first."""
+
+_ARRIVAL = {"place": "bigint", "came_at": "double", "hops": "int", "subscribed": "boolean", "copy": "bigint"}
+_DELIVERY = {"delivered_seq": "bigint", "delivered_at": "double"}
 
 
 def journeys(events: DataFrame, packets: DataFrame, publications: DataFrame) -> DataFrame:
@@ -21,64 +24,62 @@ def journeys(events: DataFrame, packets: DataFrame, publications: DataFrame) -> 
     → run, node, incarnation, topic, source, source_incarnation, counter, published_at, received_at, received_seq,
     delivered_at, delivered_seq, hops, subscribed, copies
     """
-    reached = arrivals(packets).unionByName(deliveries(events))
-    first = reached.groupBy(*_WHO_WHAT).agg(
-        F.min("received").alias("received"), F.min("delivered").alias("delivered"), F.sum("copy").alias("copies")
-    )
-    joined = first.join(publications, on=list(MESSAGE), how="left").withColumn("came", _came())
-    return joined.where(F.col("came").isNotNull() | F.col("delivered").isNotNull()).select(
-        *_WHO_WHAT,
-        "published_at",
-        F.col("came.time").alias("received_at"),
-        F.col("came.seq").alias("received_seq"),
-        F.col("delivered.time").alias("delivered_at"),
-        F.col("delivered.seq").alias("delivered_seq"),
-        F.col("came.hops").alias("hops"),
-        F.col("came.subscribed").alias("subscribed"),
-        F.col("copies").cast("bigint").alias("copies"),
+    reached = _first_of_each(arrivals(packets).unionByName(deliveries(events), allowMissingColumns=True))
+    named = F.col("place") < _INFERRED
+    believable = named | (F.col("came_at") >= F.col("published_at"))
+    return (
+        reached.join(publications, on=list(MESSAGE), how="left")
+        .where(believable | F.col("delivered_seq").isNotNull())
+        .select(
+            *_WHO_WHAT,
+            "published_at",
+            F.when(believable, F.col("came_at")).alias("received_at"),
+            F.when(believable, F.col("place") % _INFERRED).alias("received_seq"),
+            "delivered_at",
+            "delivered_seq",
+            F.when(believable, F.col("hops")).alias("hops"),
+            F.when(believable, F.col("subscribed")).alias("subscribed"),
+            "copies",
+        )
     )
 
 
-def _came() -> Column:
-    believable = ~F.col("received.inferred") | (F.col("received.time") >= F.col("published_at"))
-    return F.when(believable, F.col("received"))
+def _first_of_each(reached: DataFrame) -> DataFrame:
+    """First arrival and first delivery per node and message, all by numbers: structs would make Spark sort."""
+    return reached.groupBy(*_WHO_WHAT).agg(
+        F.min("place").alias("place"),
+        *(F.min_by(name, "place").alias(name) for name in ("came_at", "hops", "subscribed")),
+        F.min("delivered_seq").alias("delivered_seq"),
+        F.min_by("delivered_at", "delivered_seq").alias("delivered_at"),
+        F.sum(F.coalesce("copy", F.lit(0))).alias("copies"),
+    )
 
 
 def arrivals(packets: DataFrame) -> DataFrame:
-    """Receive rows, one per message inside. `received` sorts named messages before inferred ones, then by seq.
+    """Receive rows, one per message inside; `copy` is 1 where the row names the message.
 
-    → run, node, incarnation, topic, source, source_incarnation, counter, received, delivered (null), copy
+    → run, node, incarnation, topic, source, source_incarnation, counter, place, came_at, hops, subscribed, copy
     """
     inside = F.sequence("counter", F.col("counter") + F.greatest(F.coalesce("messages", F.lit(1)), F.lit(1)) - 1)
-    received = F.struct(F.col("position") > 0, "seq", "time", "hops", "subscribed")
+    named = F.col("position") == 0
     return (
-        packets.select(*_WHO_WHAT, "kind", "seq", "time", "messages", "hops", "subscribed")
+        packets.select(*_WHO_WHAT, "kind", "seq", F.col("time").alias("came_at"), "messages", "hops", "subscribed")
         .where(is_kind(Kind.RECEIVE))
         .select("*", F.posexplode(inside).alias("position", "one"))
-        .withColumn("counter", F.col("one"))
-        .select(
-            *_WHO_WHAT,
-            received.cast(f"struct<{_RECEIVED}>").alias("received"),
-            F.lit(None).cast(f"struct<{_DELIVERED}>").alias("delivered"),
-            (F.col("position") == 0).cast("bigint").alias("copy"),
+        .withColumns(
+            {"counter": F.col("one"), "place": F.when(named, F.col("seq")).otherwise(F.col("seq") + _INFERRED)}
         )
+        .withColumn("copy", named)
+        .select(*_WHO_WHAT, *(F.col(name).cast(kind).alias(name) for name, kind in _ARRIVAL.items()))
     )
 
 
 def deliveries(events: DataFrame) -> DataFrame:
-    """Deliver rows in the shape of `arrivals`.
-
-    → run, node, incarnation, topic, source, source_incarnation, counter, received (null), delivered, copy (0)
-    """
+    """→ run, node, incarnation, topic, source, source_incarnation, counter, delivered_seq, delivered_at"""
     return (
-        events.select(*_WHO_WHAT, "kind", "seq", "time")
+        events.select(*_WHO_WHAT, "kind", F.col("seq").alias("delivered_seq"), F.col("time").alias("delivered_at"))
         .where(is_kind(Kind.DELIVER))
-        .select(
-            *_WHO_WHAT,
-            F.lit(None).cast(f"struct<{_RECEIVED}>").alias("received"),
-            F.struct("seq", "time").cast(f"struct<{_DELIVERED}>").alias("delivered"),
-            F.lit(0).cast("bigint").alias("copy"),
-        )
+        .select(*_WHO_WHAT, *(F.col(name).cast(kind).alias(name) for name, kind in _DELIVERY.items()))
     )
 
 

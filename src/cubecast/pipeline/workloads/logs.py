@@ -1,6 +1,7 @@
 """Raw subscription logs (user, item[, time]) as CSV, JSON lines or Parquet."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -12,13 +13,21 @@ FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", 
 COMPRESSED = (".gz", ".bz2", ".zst")
 
 
-def read_log(
-    spark: SparkSession, path: Path, user: str = "user", item: str = "item", kind: str | None = None
-) -> DataFrame:
-    """The distinct subscriptions of a log, a file or a directory of files. → user string, topic string
+class LogFormat(NamedTuple):
+    path: Path
+    """A file, or a directory of files."""
+    user: str = "user"
+    item: str = "item"
+    kind: str | None = None
+    """csv, json or parquet; otherwise told by the name."""
+
+
+def read_log(spark: SparkSession, log: LogFormat) -> DataFrame:
+    """The distinct subscriptions of a log. → user string, topic string
 
     Rows without user or item say nothing and are dropped. Other columns, such as a time, are not read.
     """
+    path, user, item, kind = log
     if not path.exists():
         raise BadInput(f"there is no log {path}")
     kind = kind or format_of(path)
@@ -32,7 +41,7 @@ def read_log(
         raise
     if empty:
         raise BadInput(f"{path} holds no subscription: no row has both {user} and {item}")
-    return found
+    return found.distinct().select("user", "topic")
 
 
 def _pairs(raw: DataFrame, path: Path, user: str, item: str) -> DataFrame:
@@ -40,12 +49,7 @@ def _pairs(raw: DataFrame, path: Path, user: str, item: str) -> DataFrame:
     if missing:
         raise BadInput(f"{path} has no column {' and no column '.join(missing)}; it has {', '.join(raw.columns)}")
     columns = [F.col(f"`{name}`").cast("string").alias(alias) for name, alias in ((user, "user"), (item, "topic"))]
-    return (
-        raw.select(*columns)
-        .where(F.col("user").isNotNull() & F.col("topic").isNotNull())
-        .distinct()
-        .select("user", "topic")
-    )
+    return raw.select(*columns).where(F.col("user").isNotNull() & F.col("topic").isNotNull()).select("user", "topic")
 
 
 def format_of(path: Path) -> str:

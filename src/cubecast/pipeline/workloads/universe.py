@@ -80,15 +80,17 @@ def seed_topics(pairs: DataFrame, count: int, seed: int) -> DataFrame:
 
 
 def members(pairs: DataFrame, chosen: DataFrame, extra: Extra, seed: int) -> DataFrame:
-    """Users subscribed to a chosen topic, each with the topic it adds, in one pass over the log. → user, extra"""
+    """Users subscribed to a chosen topic, each with the topic it adds. → user, extra"""
+    users = pairs.join(F.broadcast(chosen), on="topic", how="left_semi").select("user").distinct()
+    if extra is Extra.OWN:
+        return users.select("user", F.col("user").alias("extra"))
     chance = F.struct(draw(seed, "extra topic", F.col("user"), F.col("topic")).alias("chance"), "topic")
     return (
         pairs.select(*PAIR)
-        .join(F.broadcast(chosen.select("topic", F.lit(True).alias("chosen"))), on="topic", how="left")
+        .join(users, on="user", how="left_semi")
         .groupBy("user")
-        .agg(F.max("chosen").alias("member"), F.min(chance).alias("picked"))
-        .where(F.col("member"))
-        .select("user", (F.col("user") if extra is Extra.OWN else F.col("picked.topic")).alias("extra"))
+        .agg(F.min(chance).alias("picked"))
+        .select("user", F.col("picked.topic").alias("extra"))
     )
 
 
