@@ -1,0 +1,13 @@
+"""The `cubecast` program: one command per module, imported only when it is called, so that --help needs no Spark."""
+
+from cubecast.cli.common import CubecastGroup
+
+main = CubecastGroup(
+    name="cubecast",
+    help="Publish/subscribe in which every subscriber sees causes before effects, and the laboratory that proves it.",
+    commands_at={
+        "demo": "cubecast.cli.demo:demo",
+        "sim": "cubecast.cli.sim:sim",
+        "check": "cubecast.cli.check:check",
+    },
+)

@@ -12,17 +12,21 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.ids import Counter, MessageId, NodeId, Topic
 
 
-class Packet(Protocol):
-    """What one node hands to the network for another. Immutable: forwarding hands on the same object.
+@dataclass(slots=True)
+class Packet:
+    """Base of what one node hands to the network for another. Immutable: forwarding hands on the same object.
 
-    `publication` says whether it carries a publication of its `topic`; such packets also have `source`, `incarnation`,
-    `counter` (the first, if several) and `payloads`. Control packets leave it False.
+    `publication` says whether it carries a publication of its `topic`; such packets also have `message` (the id of the
+    first one inside) and `payloads`. Control packets leave it False.
     """
 
-    publication: ClassVar[bool]
+    publication: ClassVar[bool] = False
+
+    frame: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""
 
 
 @dataclass(slots=True)
@@ -35,12 +39,10 @@ class Send:
 
 @dataclass(slots=True)
 class Deliver:
-    """Give a batch of one publisher, with consecutive counters from `counter`, to the application."""
+    """Give a batch of one publisher, with consecutive counters from that of `message`, to the application."""
 
     topic: Topic
-    source: NodeId
-    incarnation: Incarnation
-    counter: Counter
+    message: MessageId
     payloads: Sequence[bytes]
 
 
@@ -77,12 +79,10 @@ class Failed:
 
 @dataclass(slots=True)
 class Cut:
-    """The starting cut of this node's subscription for one source: `last_excluded` of its messages are not for us."""
+    """The starting cut of this node's subscription for one source: nothing up to `last_excluded` is for us."""
 
     topic: Topic
-    source: NodeId
-    incarnation: Incarnation
-    last_excluded: Counter
+    last_excluded: MessageId
 
 
 @dataclass(slots=True)

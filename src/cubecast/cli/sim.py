@@ -1,0 +1,72 @@
+"""`cubecast sim`: one simulation, its figures, and its trace on request."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cubecast.cli.common import json_option, output, print_json, progress, seed_option
+from cubecast.report.tables import figures_table
+from cubecast.sim.config import SimConfig
+from cubecast.sim.run import simulate, simulate_to_directory
+
+EXAMPLE = """
+\b
+Example:
+  cubecast sim vcube-ps --nodes 256 --publishers 100% --propagation constant:100 --trace out/run1
+  cubecast check out/run1
+"""
+
+
+def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise click.BadParameter(f"{wrong[0]!r} is not name=value")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("protocol")
+@click.option("--nodes", default=64, show_default=True, help="Ids of the cube: a power of two, up to 8192.")
+@click.option(
+    "--publishers", default="25%", show_default=True, help="How many subscribers publish: a count or a share."
+)
+@click.option("--subscribers", default="100%", show_default=True, help="How many nodes subscribe: a count or a share.")
+@click.option("--messages", default=1, show_default=True, help="Publications per publisher.")
+@click.option("--window", default=1000.0, show_default=True, help="Publications fall into [0, window] u.t.")
+@click.option(
+    "--workload",
+    default="uniform",
+    show_default=True,
+    help="uniform, poisson:MEAN, periodic:PERIOD, respond:FIRST:WAIT.",
+)
+@click.option("--topics", default=1, show_default=True, help="Number of topics.")
+@click.option("--zipf", default=0.0, show_default=True, help="Zipf exponent of publications over topics; 0 is uniform.")
+@click.option("--payload-bytes", default=50, show_default=True, help="Size of a payload.")
+@click.option(
+    "--propagation",
+    default="constant:100",
+    show_default=True,
+    help="constant:100, normal:100:25, uniform:10:20, quantiles:…, matrix:FILE, planetlab.",
+)
+@click.option("--processing", default=1.0, show_default=True, help="Processing time per packet, u.t.")
+@click.option("--transmission", default=1.0, show_default=True, help="Transmission time per packet, u.t.")
+@click.option("--fifo-links", is_flag=True, help="A link delivers in the order of sending, as TCP does.")
+@click.option("--churn-session", type=float, help="Subscribers come and go with this mean session time, u.t.")
+@click.option("--faults", default="", help="For example crash:3@500,partition:0+1|2+3@200-600,loss:5%@0-1000.")
+@click.option("--detection-delay", type=float, help="Report crashes to all nodes within this time, u.t.")
+@click.option("--coded", is_flag=True, help="Pass every packet through the wire codec.")
+@click.option("--set", "settings", multiple=True, callback=_settings, help="A protocol parameter, name=value.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Write the trace to this new directory.")
+@click.option("--no-packets", is_flag=True, help="Leave sends and receptions out of the trace.")
+@seed_option
+@json_option
+def sim(protocol: str, trace: Path | None, no_packets: bool, as_json: bool, **options: Any) -> None:
+    """Simulate PROTOCOL (vcube-ps, srpt, srpt-b …) once, deterministically."""
+    config = SimConfig(protocol, **options)
+    with progress(f"simulating {protocol} on {config.nodes} nodes"):
+        figures = simulate(config) if trace is None else simulate_to_directory(config, trace, packets=not no_packets)
+    if as_json:
+        print_json(figures)
+    else:
+        output.print(figures_table(figures))

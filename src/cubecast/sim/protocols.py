@@ -1,0 +1,136 @@
+"""The protocols a simulation can name: how to build their machines, what they promise, what `--set` may change."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+from typing import Any
+
+from cubecast.errors import BadInput
+from cubecast.ids import NodeId
+from cubecast.protocol.vcube.delivery import FirstReception
+from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
+from cubecast.protocol.vcube.subscribers import Roster
+from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.vcube.vcube_ps import VCubePS
+from cubecast.sim.world import MachineFactory
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A protocol parameter that `--set name=value` may change."""
+
+    default: Any
+    meaning: str
+
+    def parse(self, name: str, text: str) -> Any:
+        kind = type(self.default)
+        try:
+            return kind(text)
+        except ValueError:
+            allowed = " or ".join(str(one.value) for one in kind) if issubclass(kind, Enum) else kind.__name__
+            raise BadInput(f"{name} takes {allowed}, not {text!r}") from None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a protocol is built from: the ids in use, and the settled members per topic."""
+
+    size: int
+    present: int
+    rosters: Mapping[str, Roster]
+    rng: Random
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ProtocolEntry:
+    name: str
+    summary: str
+    promises: tuple[str, ...]
+    build: Callable[[Setup], MachineFactory]
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+
+def _vcube_ps(setup: Setup) -> MachineFactory:
+    d = dimension_of(setup.size)
+    mode = setup.settings["first_reception"]
+
+    def make(node: NodeId, incarnation: int) -> VCubePS:
+        initial = dict(setup.rosters) if not incarnation else {}
+        return VCubePS(node, d, setup.present, incarnation=incarnation, first_reception=mode, initial=initial)
+
+    return make
+
+
+def _srpt(setup: Setup, brokers: Brokers, roots: list[NodeId]) -> MachineFactory:
+    d = dimension_of(setup.size)
+    root_of = {topic: setup.rng.choice(roots) for topic in setup.rosters}
+    mode = setup.settings["first_reception"]
+
+    def make(node: NodeId, incarnation: int) -> Srpt:
+        initial = dict(setup.rosters) if not incarnation else {}
+        where = root_of.__getitem__
+        return Srpt(node, d, brokers, where, incarnation=incarnation, first_reception=mode, initial=initial)
+
+    return make
+
+
+def _srpt_s(setup: Setup) -> MachineFactory:
+    everyone = [node for node in range(setup.size) if setup.present >> node & 1]
+    return _srpt(setup, Brokers(setup.present, setup.present), everyone)
+
+
+def _srpt_b(setup: Setup) -> MachineFactory:
+    count = setup.settings["brokers"]
+    if not 1 <= count <= setup.size:
+        raise BadInput(f"brokers must be between 1 and {setup.size}, not {count}")
+    return _srpt(setup, spread(setup.present, count, setup.size), list(range(count)))
+
+
+_FIRST_RECEPTION = Setting(
+    FirstReception.BLOCK, "a dependency on a source never heard of: block (pseudo-code) or pass (text)"
+)
+_ORDERED = ("K0", "P1", "P2", "P5", "P7")
+
+_ENTRIES = (
+    ProtocolEntry(
+        "vcube-ps",
+        "VCube-PS as published: per-source trees of subscribers, causal barriers",
+        _ORDERED,
+        _vcube_ps,
+        {"first_reception": _FIRST_RECEPTION},
+    ),
+    ProtocolEntry(
+        "srpt",
+        "one random root per topic, tree over all ids (SRPT-S)",
+        _ORDERED,
+        _srpt_s,
+        {"first_reception": _FIRST_RECEPTION},
+    ),
+    ProtocolEntry(
+        "srpt-b",
+        "one random root per topic, tree over brokers, subscribers attached (SRPT-B)",
+        _ORDERED,
+        _srpt_b,
+        {"first_reception": _FIRST_RECEPTION, "brokers": Setting(32, "how many ids are brokers")},
+    ),
+)
+PROTOCOLS: dict[str, ProtocolEntry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def find(name: str) -> ProtocolEntry:
+    entry = PROTOCOLS.get(name)
+    if entry is None:
+        raise BadInput(f"unknown protocol {name!r}; there are {', '.join(PROTOCOLS)}")
+    return entry
+
+
+def settings_of(entry: ProtocolEntry, given: Mapping[str, str]) -> dict[str, Any]:
+    """The protocol's parameters with `given` ones changed."""
+    unknown = [name for name in given if name not in entry.settings]
+    if unknown:
+        known = ", ".join(entry.settings) or "none"
+        raise BadInput(f"{entry.name} has no parameter {unknown[0]!r}; it has {known}")
+    values = {name: setting.default for name, setting in entry.settings.items()}
+    return values | {name: entry.settings[name].parse(name, text) for name, text in given.items()}

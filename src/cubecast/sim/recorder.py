@@ -1,0 +1,62 @@
+"""Turns what happens in a world into trace rows, numbering each node's history."""
+
+from typing import Any
+
+from cubecast.ids import MessageId, NodeId
+from cubecast.protocol.contract import Deliver, Observe, Published
+from cubecast.trace.event import Event
+from cubecast.trace.schema import Kind
+from cubecast.trace.writer import TraceWriter
+
+
+class Recorder:
+    """Only exists while a run is traced; a world without one builds no rows."""
+
+    def __init__(self, sink: "TraceWriter | list[Event]", *, packets: bool = True) -> None:
+        self._write = sink.append if isinstance(sink, list) else sink.write
+        self.packets = packets
+        self._seq: dict[tuple[NodeId, int], int] = {}
+
+    def row(self, node: NodeId, incarnation: int, time: float, kind: str, **columns: Any) -> None:
+        key = (node, incarnation)
+        seq = self._seq.get(key, 0)
+        self._seq[key] = seq + 1
+        self._write(Event(node, incarnation, seq, time, str(kind), **columns))
+
+    def about(
+        self, node: NodeId, incarnation: int, time: float, kind: str, topic: str, message: MessageId, **columns: Any
+    ) -> None:
+        source, source_incarnation, counter = message
+        names = {"topic": topic, "source": source, "source_incarnation": source_incarnation, "counter": counter}
+        self.row(node, incarnation, time, kind, **names, **columns)
+
+    def published(self, node: NodeId, incarnation: int, time: float, effect: Published) -> None:
+        """One row per message of the batch, each depending on the one before it."""
+        deps = effect.dependencies
+        for counter in range(effect.counter, effect.counter + effect.count):
+            message = MessageId(node, incarnation, counter)
+            self.about(node, incarnation, time, Kind.PUBLISH, effect.topic, message, deps=deps)
+            deps = (message,)
+
+    def delivered(self, node: NodeId, incarnation: int, time: float, effect: Deliver) -> None:
+        source, source_incarnation, first = effect.message
+        for counter in range(first, first + len(effect.payloads)):
+            message = MessageId(source, source_incarnation, counter)
+            self.about(node, incarnation, time, Kind.DELIVER, effect.topic, message)
+
+    def packet(
+        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, packet: Any, **columns: Any
+    ) -> None:
+        if packet.publication:
+            count = len(packet.payloads)
+            self.about(
+                node, incarnation, time, kind, packet.topic, packet.message, peer=peer, messages=count, **columns
+            )
+        else:
+            self.row(node, incarnation, time, kind, peer=peer, messages=0, **columns)
+
+    def observed(self, node: NodeId, incarnation: int, time: float, effect: Observe) -> None:
+        columns = {"topic": effect.topic, "peer": effect.peer, "detail": effect.detail or None}
+        if effect.message is not None:
+            columns |= dict(zip(("source", "source_incarnation", "counter"), effect.message, strict=True))
+        self.row(node, incarnation, time, Kind(effect.kind), **columns)

@@ -1,0 +1,48 @@
+"""The event queue: a calendar of buckets one unit of time wide, each sorted when its turn comes.
+
+Pushing is a list append and popping an index increment, however many events are outstanding; a binary heap pays a
+logarithm of tuple comparisons for each (with a million packets in flight, several times the cost of the protocol).
+Events are tuples that open with (time, tie), and `tie` is unique, so comparing never looks further.
+"""
+
+from bisect import insort
+from heapq import heappop, heappush
+from typing import Any, TypeAlias
+
+Event: TypeAlias = tuple[Any, ...]
+
+
+class Scheduler:
+    __slots__ = ("_buckets", "_current", "_current_key", "_index", "_keys")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, list[Event]] = {}
+        self._keys: list[int] = []
+        self._current: list[Event] = []
+        self._current_key = -1
+        self._index = 0
+
+    def push(self, event: Event) -> None:
+        key = int(event[0])
+        bucket = self._buckets.get(key)
+        if bucket is not None:
+            bucket.append(event)
+        elif key == self._current_key:
+            insort(self._current, event, lo=self._index)
+        else:
+            assert key > self._current_key, "an event cannot be scheduled in the past"
+            self._buckets[key] = [event]
+            heappush(self._keys, key)
+
+    def pop(self) -> Event | None:
+        """The earliest event, or None when there is none."""
+        index = self._index
+        if index == len(self._current):
+            if not self._keys:
+                return None
+            self._current_key = heappop(self._keys)
+            self._current = self._buckets.pop(self._current_key)
+            self._current.sort()
+            index = 0
+        self._index = index + 1
+        return self._current[index]

@@ -1,0 +1,145 @@
+"""Who publishes what when. A workload is data; `install` turns it into scheduled calls on a world."""
+
+from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from random import Random
+from typing import TypeAlias
+
+from cubecast.errors import BadInput
+from cubecast.ids import NodeId
+from cubecast.protocol.contract import Deliver
+from cubecast.sim.world import World
+
+FORMS = "uniform, poisson:MEAN, periodic:PERIOD or respond:FIRST:WAIT"
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Each publisher's messages at independent times, uniform in the window."""
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Each publisher publishes after exponential pauses of this mean."""
+
+    mean: float
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Every period one publication by a random current subscriber, until the window ends (thesis §5.6.6)."""
+
+    period: float
+
+
+@dataclass(frozen=True)
+class Respond:
+    """`first` nodes publish at the start; everybody else once, up to `wait` after its first-th delivery (§5.6.4)."""
+
+    first: int
+    wait: float
+
+
+Workload: TypeAlias = Uniform | Poisson | Periodic | Respond
+
+
+def parse_workload(text: str) -> Workload:
+    name, *parts = text.split(":")
+    try:
+        numbers = [float(part) for part in parts]
+        if any(number <= 0 for number in numbers):
+            raise ValueError
+        match name, numbers:
+            case "uniform", []:
+                return Uniform()
+            case "poisson", [mean]:
+                return Poisson(mean)
+            case "periodic", [period]:
+                return Periodic(period)
+            case "respond", [first, wait] if first == int(first):
+                return Respond(int(first), wait)
+    except ValueError:
+        pass
+    raise BadInput(f"workload {text!r} is not understood; write one of {FORMS}")
+
+
+class Topics:
+    """Topic names, and how often each is published on: uniformly or by Zipf's law with some exponent."""
+
+    def __init__(self, count: int, exponent: float, rng: Random) -> None:
+        self.names = [f"t{k}" for k in range(count)] if count > 1 else ["t"]
+        self._shares = list(accumulate((k + 1) ** -exponent for k in range(count)))
+        self._rng = rng
+
+    def draw(self) -> str:
+        if len(self.names) == 1:
+            return self.names[0]
+        return self.names[bisect(self._shares, self._rng.random() * self._shares[-1])]
+
+
+def install(
+    workload: Workload,
+    world: World,
+    publishers: Sequence[NodeId],
+    topics: Topics,
+    *,
+    messages: int,
+    window: float,
+    payload: bytes,
+    rng: Random,
+) -> None:
+    """Schedule the workload: `messages` per publisher where the workload counts them, all within `window`."""
+
+    def publish_at(time: float, node: NodeId, topic: str) -> None:
+        world.at(time, world.publish, node, topic, (payload,))
+
+    match workload:
+        case Uniform():
+            for node in publishers:
+                for time in sorted(rng.uniform(0, window) for _ in range(messages)):
+                    publish_at(time, node, topics.draw())
+        case Poisson(mean):
+            for node in publishers:
+                time = 0.0
+                for _ in range(messages):
+                    time += rng.expovariate(1 / mean)
+                    publish_at(time, node, topics.draw())
+        case Periodic(period):
+            _periodic(world, topics, period, window, payload, rng)
+        case Respond(first, wait):
+            _respond(world, publishers, topics, first, wait, payload, rng)
+
+
+def _periodic(world: World, topics: Topics, period: float, window: float, payload: bytes, rng: Random) -> None:
+    def tick() -> None:
+        topic = topics.draw()
+        candidates = [node for node in world.nodes if topic in world.subscriptions[node]]
+        if candidates:
+            world.publish(rng.choice(candidates), topic, (payload,))
+
+    for k in range(1, int(window / period) + 1):
+        world.at(k * period, tick)
+
+
+def _respond(
+    world: World, publishers: Sequence[NodeId], topics: Topics, first: int, wait: float, payload: bytes, rng: Random
+) -> None:
+    topic = topics.names[0]
+    openers = rng.sample(list(publishers), min(first, len(publishers)))
+    for node in openers:
+        world.at(0.0, world.publish, node, topic, (payload,))
+    awaited = {node: first for node in publishers if node not in openers}
+
+    def answer(now: float, node: NodeId, effect: Deliver) -> None:
+        missing = awaited.get(node)
+        if missing is None or effect.topic != topic:
+            return
+        if missing > 1:
+            awaited[node] = missing - 1
+        else:
+            del awaited[node]
+            world.at(now + rng.uniform(0, wait), world.publish, node, topic, (payload,))
+
+    world.on_deliver = answer

@@ -1,0 +1,387 @@
+"""The simulated world: it owns time, carries packets, and is the only interpreter of effects on this side.
+
+A run is a pure function of its parameters and seed: events are ordered by (time, order of scheduling), and everything
+random was drawn from a stream of its own.
+"""
+
+import gc
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, assert_never
+
+from cubecast.errors import LocalProtocolError
+from cubecast.ids import MessageId, NodeId
+from cubecast.protocol.contract import (
+    Acknowledged,
+    CancelTimer,
+    Cut,
+    Deliver,
+    Effects,
+    Failed,
+    Gap,
+    Machine,
+    Observe,
+    Published,
+    Send,
+    SetTimer,
+    Subscribed,
+    Unsubscribed,
+)
+from cubecast.sim.network import Network
+from cubecast.sim.recorder import Recorder
+from cubecast.sim.scheduler import Scheduler
+from cubecast.sim.statistics import Statistics
+from cubecast.trace.schema import Kind
+from cubecast.wire.codec import decode, encode
+
+MachineFactory = Callable[[NodeId, int], Machine]
+"""(node, incarnation) → its machine."""
+
+FOLD_AT = 1 << 16
+_CALL = -1  # in place of a sender: the event is a function (in place of a packet) and its arguments (of hops)
+
+
+class World:
+    """Nodes, network and clock. `coded` sends every packet through the wire codec; `careful` checks invariants."""
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeId],
+        make: MachineFactory,
+        network: Network,
+        *,
+        recorder: Recorder | None = None,
+        coded: bool = False,
+        careful: bool = False,
+    ) -> None:
+        self.nodes = tuple(nodes)
+        self.network = network
+        self.recorder = recorder
+        self.statistics = Statistics()
+        self.on_deliver: Callable[[float, NodeId, Deliver], None] | None = None
+        self.now = 0.0
+        self.events = 0
+        self.incarnations = dict.fromkeys(nodes, 0)
+        self.crashed: dict[NodeId, float] = {}
+        self.paused: dict[NodeId, list[tuple[Any, ...]]] = {}
+        self.subscriptions: dict[NodeId, set[str]] = {node: set() for node in nodes}
+        self._make = make
+        self._coded = coded
+        self._careful = careful
+        self._records_packets = recorder is not None and recorder.packets
+        self._away: set[NodeId] = set()  # crashed or paused
+        self._scheduler = Scheduler()
+        self._tie = 0
+        self._births: dict[str, dict[MessageId, float]] = {}
+        self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
+        self._timers: dict[tuple[NodeId, Hashable], int] = {}
+        self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
+        self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
+
+    # Driving
+
+    def start(self) -> None:
+        """Let every node start; settled members (known to their machines beforehand) are recorded as subscribed."""
+        for node in self.nodes:
+            self._record(node, Kind.START)
+            for topic in sorted(self.subscriptions[node]):
+                self._record(node, Kind.SUBSCRIBE, topic=topic)
+                self._record(node, Kind.SUBSCRIBED, topic=topic, cut=())
+            self._apply(node, self.machines[node].on_start(self.now))
+
+    def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
+        """Call it when the clock shows `time`."""
+        self._tie += 1
+        self._scheduler.push((time, self._tie, 0, _CALL, call, arguments))
+
+    def run(self, until: float = float("inf"), most_events: float = float("inf")) -> bool:
+        """Process events in order; True when none is left, False when a limit was reached first."""
+        collecting = gc.isenabled()
+        gc.disable()  # millions of live tuples and no cycles: collections would double the time
+        try:
+            return self._run(until, most_events)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _run(self, until: float, most_events: float) -> bool:
+        pop, step = self._scheduler.pop, self._step
+        while (event := pop()) is not None:
+            if event[0] > until or self.events >= most_events:
+                self._scheduler.push(event)
+                return False
+            self.now = event[0]
+            if event[3] == _CALL:
+                event[4](*event[5])
+            elif event[2] in self._away:
+                if event[2] in self.paused:
+                    self.paused[event[2]].append(event)
+            else:
+                step(*event)
+        return True
+
+    def _step(self, time: float, tie: int, node: NodeId, sender: NodeId, packet: Any, hops: int) -> None:
+        """A packet arrives at a node that is there."""
+        self.events += 1
+        log = self.statistics.log
+        log.append(time)
+        log.append(node)
+        if len(log) > FOLD_AT:
+            self.statistics.fold()
+        if self._coded:
+            packet = decode(packet.frame)
+        if self._records_packets:
+            self._record_packet(Kind.RECEIVE, node, sender, packet, tie, hops)
+        machine = self.machines[node]
+        effects = machine.on_packet(time, sender, packet)
+        if packet.publication:
+            self._count_reception(node, packet, effects)
+        if effects:
+            self._apply(node, effects, packet, hops)
+        if self._careful:
+            machine.invariants()
+
+    def _count_reception(self, node: NodeId, packet: Any, effects: Effects) -> None:
+        message, topic = packet.message, packet.topic
+        if message.source == node:
+            return
+        if topic not in self.subscriptions[node]:
+            self.statistics.false_positives += 1
+            return
+        latencies = self.statistics.reception
+        latencies.append(self.now - self._births[topic][message])
+        for effect in effects:
+            if type(effect) is Deliver and effect.message is message:
+                return
+        self._held.setdefault((node, topic, message), (len(latencies) - 1, self.now))
+
+    # The application's side
+
+    def publish(self, node: NodeId, topic: str, payloads: Sequence[bytes]) -> bool:
+        """False when the node is down or its machine refused."""
+        return self._request(node, lambda machine: machine.publish(self.now, topic, payloads))
+
+    def subscribe(self, node: NodeId, topic: str) -> bool:
+        if node in self.crashed or topic in self.subscriptions[node]:
+            return False
+        try:
+            effects = self.machines[node].subscribe(self.now, topic)
+        except LocalProtocolError:
+            self.statistics.refused += 1
+            return False
+        self._record(node, Kind.SUBSCRIBE, topic=topic)
+        self.subscriptions[node].add(topic)
+        self._apply(node, effects)
+        return True
+
+    def unsubscribe(self, node: NodeId, topic: str) -> bool:
+        if node in self.crashed or topic not in self.subscriptions[node]:
+            return False
+        self._record(node, Kind.UNSUBSCRIBE, topic=topic)
+        self.subscriptions[node].discard(topic)
+        return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+
+    def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
+        if node in self.crashed:
+            self.statistics.refused += 1
+            return False
+        try:
+            effects = call(self.machines[node])
+        except LocalProtocolError:
+            self.statistics.refused += 1
+            return False
+        self._apply(node, effects)
+        return True
+
+    # Faults
+
+    def crash(self, node: NodeId) -> None:
+        if node not in self.crashed:
+            self._record(node, Kind.CRASH)
+            self.crashed[node] = self.now
+            self._away.add(node)
+            self.paused.pop(node, None)
+            self.subscriptions[node] = set()
+
+    def restart(self, node: NodeId) -> None:
+        """A new machine with the next incarnation; it remembers nothing."""
+        if node in self.crashed:
+            del self.crashed[node]
+            self._away.discard(node)
+            self.incarnations[node] += 1
+            self.machines[node] = self._make(node, self.incarnations[node])
+            self.network.free_at[node] = self.now
+            self._record(node, Kind.START)
+            self._apply(node, self.machines[node].on_start(self.now))
+
+    def pause(self, node: NodeId) -> None:
+        """The process stops (as with SIGSTOP): what arrives, and its timers, wait."""
+        if node not in self.crashed:
+            self.paused.setdefault(node, [])
+            self._away.add(node)
+
+    def resume(self, node: NodeId) -> None:
+        if node in self.paused:
+            self._away.discard(node)
+        for event in self.paused.pop(node, []):
+            if event[3] == _CALL:
+                self.at(self.now, event[4], *event[5])
+            else:
+                self._tie += 1
+                self._scheduler.push((self.now, self._tie, *event[2:]))
+
+    def suspect(self, node: NodeId, peer: NodeId) -> None:
+        """Tell a node that its failure detector holds the peer faulty."""
+        if node not in self.crashed:
+            self._record(node, Kind.SUSPECT, peer=peer)
+            self._apply(node, self.machines[node].on_peer_down(self.now, peer))
+
+    def unsuspect(self, node: NodeId, peer: NodeId) -> None:
+        if node not in self.crashed:
+            self._apply(node, self.machines[node].on_peer_up(self.now, peer))
+
+    def finish(self) -> None:
+        """Close every history: the run is over and nothing is under way."""
+        for node in self.nodes:
+            if node not in self.crashed:
+                self._record(node, Kind.QUIESCENT)
+
+    # Interpreting effects
+
+    def _apply(self, node: NodeId, effects: Effects, cause: Any = None, hops: int = 0) -> None:
+        for effect in effects:
+            kind = type(effect)
+            if kind is Send:
+                packet = effect.packet  # type: ignore[union-attr]
+                self._send(node, effect.peers, packet, hops + 1 if packet is cause else 1)  # type: ignore[union-attr]
+            elif kind is Deliver:
+                self._deliver(node, effect)  # type: ignore[arg-type]
+            else:
+                self._apply_rare(node, effect)
+
+    def _send(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int) -> None:
+        statistics, push, tie = self.statistics, self._scheduler.push, self._tie
+        if packet.frame is None:
+            packet.frame = encode(packet)
+        statistics.bytes += len(packet.frame) * len(peers)
+        if packet.publication:
+            statistics.messages_sent += len(packet.payloads) * len(peers)
+        if self._records_packets or self.network.fate is not None:
+            self._send_observed(node, peers, packet, hops)
+            return
+        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+            tie += 1
+            push((time, tie, peer, node, packet, hops))
+        self._tie = tie
+
+    def _send_observed(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int) -> None:
+        """The same with a trace or with faults: a packet may get lost or arrive more than once."""
+        fate = self.network.fate
+        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+            self._tie += 1
+            if self._records_packets:
+                self._record_packet(Kind.SEND, node, peer, packet, self._tie, hops)
+            tie = self._tie
+            for extra in fate(self.now, node, peer) if fate else (0.0,):
+                late = self.network.in_order(node, peer, time + extra) if extra else time
+                self._scheduler.push((late, tie, peer, node, packet, hops))
+                self._tie += 1
+                tie = self._tie
+
+    def _deliver(self, node: NodeId, effect: Deliver) -> None:
+        statistics = self.statistics
+        statistics.deliveries += len(effect.payloads)
+        statistics.log.append(effect.message.source)
+        if self._held:
+            held = self._held.pop((node, effect.topic, effect.message), None)
+            if held is not None:
+                statistics.holding[held[0]] = self.now - held[1]
+        if self.recorder is not None:
+            self.recorder.delivered(node, self.incarnations[node], self.now, effect)
+        if self.on_deliver is not None:
+            self.on_deliver(self.now, node, effect)
+
+    def _apply_rare(self, node: NodeId, effect: Any) -> None:
+        """Everything that happens a few times per publication at most."""
+        incarnation, recorder = self.incarnations[node], self.recorder
+        match effect:
+            case Published():
+                births = self._births.setdefault(effect.topic, {})
+                for counter in range(effect.counter, effect.counter + effect.count):
+                    births[MessageId(node, incarnation, counter)] = self.now
+                self.statistics.published += effect.count
+                self.statistics.barrier.append(len(effect.dependencies))
+                if recorder is not None:
+                    recorder.published(node, incarnation, self.now, effect)
+            case SetTimer():
+                self._set_timer(node, effect)
+            case CancelTimer():
+                self._timers.pop((node, effect.timer), None)
+            case Acknowledged():
+                self._record_acknowledged(node, incarnation, effect)
+            case Observe(kind="discard", message=MessageId()):
+                self.statistics.duplicates += 1
+                self._record_effect(node, effect)
+            case Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe():
+                self._record_effect(node, effect)
+            case _:
+                assert_never(effect)
+
+    def _set_timer(self, node: NodeId, effect: SetTimer) -> None:
+        key, incarnation = (node, effect.timer), self.incarnations[node]
+
+        def fire() -> None:
+            if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
+                return
+            if node in self.paused:
+                self.paused[node].append((self.now, 0, node, _CALL, fire, ()))
+                return
+            del self._timers[key]
+            self._apply(node, self.machines[node].on_timer(self.now, effect.timer))
+            if self._careful:
+                self.machines[node].invariants()
+
+        self.at(max(effect.at, self.now), fire)
+        token = self._timers[key] = self._tie
+
+    # Recording
+
+    def _record(self, node: NodeId, kind: str, **columns: Any) -> None:
+        if self.recorder is not None:
+            self.recorder.row(node, self.incarnations[node], self.now, kind, **columns)
+
+    def _record_packet(self, kind: str, node: NodeId, peer: NodeId, packet: Any, packet_id: int, hops: int) -> None:
+        assert self.recorder is not None
+        columns = {"packet": packet_id, "bytes": len(packet.frame), "hops": hops}
+        self.recorder.packet(node, self.incarnations[node], self.now, kind, peer, packet, **columns)
+
+    def _record_acknowledged(self, node: NodeId, incarnation: int, effect: Acknowledged) -> None:
+        key = (node, incarnation, effect.topic)
+        first = self._acknowledged.get(key, 0) + 1
+        self._acknowledged[key] = effect.counter
+        if self.recorder is not None:
+            for counter in range(first, effect.counter + 1):
+                message = MessageId(node, incarnation, counter)
+                self.recorder.about(node, incarnation, self.now, Kind.ACKNOWLEDGED, effect.topic, message)
+
+    def _record_effect(self, node: NodeId, effect: Failed | Cut | Subscribed | Unsubscribed | Gap | Observe) -> None:
+        recorder, incarnation, now = self.recorder, self.incarnations[node], self.now
+        if recorder is None:
+            return
+        match effect:
+            case Failed():
+                for counter in range(effect.counter, effect.counter + effect.count):
+                    message = MessageId(node, incarnation, counter)
+                    recorder.about(node, incarnation, now, Kind.FAILED, effect.topic, message, detail=effect.reason)
+            case Cut():
+                recorder.row(node, incarnation, now, Kind.CUT, topic=effect.topic, cut=(effect.last_excluded,))
+            case Subscribed():
+                recorder.row(node, incarnation, now, Kind.SUBSCRIBED, topic=effect.topic, cut=effect.cut)
+            case Unsubscribed():
+                recorder.row(node, incarnation, now, Kind.UNSUBSCRIBED, topic=effect.topic)
+            case Gap():
+                for message in effect.missing:
+                    recorder.about(node, incarnation, now, Kind.GAP, effect.topic, message, detail=effect.reason)
+            case Observe():
+                recorder.observed(node, incarnation, now, effect)
+            case _:
+                assert_never(effect)

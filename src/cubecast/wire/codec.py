@@ -1,0 +1,47 @@
+"""Packets ↔ bytes: one tag byte, then the packet's fields as a MessagePack array, typed on the way in.
+
+Whatever does not decode to exactly the declared types is refused with RemoteProtocolError; nothing is guessed.
+"""
+
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import msgspec
+
+from cubecast.errors import RemoteProtocolError
+from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
+
+# Tags are part of the format: append, never renumber.
+PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck)
+MAX_PACKET_BYTES = 1 << 20
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")  # sets are sorted
+_names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
+_tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
+
+
+def _decoder(cls: type) -> msgspec.msgpack.Decoder[Any]:
+    hints = get_type_hints(cls)
+    return msgspec.msgpack.Decoder(tuple[tuple(hints[name] for name in _names[cls])])  # type: ignore[misc]
+
+
+_decoders = [_decoder(cls) for cls in PACKETS]
+
+
+def encode(packet: Any) -> bytes:
+    cls = type(packet)
+    return _tags[cls] + _encoder.encode([getattr(packet, name) for name in _names[cls]])
+
+
+def decode(data: bytes) -> Any:
+    if not data or len(data) > MAX_PACKET_BYTES:
+        raise RemoteProtocolError(f"a packet of {len(data)} bytes; packets have 1 to {MAX_PACKET_BYTES}")
+    tag = data[0]
+    if tag >= len(PACKETS):
+        raise RemoteProtocolError(f"unknown packet tag {tag}")
+    try:
+        packet = PACKETS[tag](*_decoders[tag].decode(memoryview(data)[1:]))
+    except msgspec.MsgspecError as error:
+        raise RemoteProtocolError(f"malformed {PACKETS[tag].__name__}: {error}") from None
+    packet.frame = data
+    return packet
