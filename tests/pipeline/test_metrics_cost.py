@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from metric_rows import about, received, relayed_story, row, sent, trace
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.pipeline.metrics.buffers import buffer_per_node, buffer_steps
@@ -22,6 +21,7 @@ from cubecast.pipeline.metrics.queues import (
 )
 from cubecast.pipeline.metrics.subscriptions import subscription_counts, subscription_latencies
 from cubecast.pipeline.metrics.traffic import arrivals_by_outcome, packet_sizes, traffic, unwanted
+from support.trace_rows import about, received, relayed_story, row, sent, trace
 
 VALUES = "run string, metric string, value double"
 

@@ -9,14 +9,14 @@ from cubecast.trace.schema import Kind
 _PACKET = ("seq", "time", "kind", "source", "source_incarnation", "counter", "peer", "packet")
 _SIZES = ("messages", "bytes", "hops")
 _BEGINS = (Kind.SUBSCRIBE, Kind.SUBSCRIBED)
-_ENDS = (Kind.UNSUBSCRIBED,)
+_ENDS = (Kind.UNSUBSCRIBE, Kind.UNSUBSCRIBED)
 
 
 def publication_packets(events: DataFrame) -> DataFrame:
     """Send and receive rows that carry a publication, each with `subscribed`: did this node want the topic just then?
 
-    A subscription lasts from the request to subscribe until the end of unsubscribing is confirmed, in the node's own
-    order. A topic nobody ever subscribes to in a run is a broadcast: everyone is a subscriber.
+    A node wants a topic from its request to subscribe to its request to unsubscribe, in its own order. A topic nobody
+    ever subscribes to in a run is a broadcast: everyone is a subscriber.
 
     → run, node, incarnation, topic, seq, time, kind, source, source_incarnation, counter, peer, packet, messages,
     bytes, hops, subscribed

@@ -11,7 +11,11 @@ from pyspark.sql import functions as F
 
 from cubecast.pipeline.metrics import tables
 from cubecast.pipeline.metrics.headers import Header
+from cubecast.pipeline.metrics.source import read_events, read_headers
 from cubecast.pipeline.metrics.summary import STATISTICS, describe, histogram, over_runs
+from cubecast.pipeline.metrics.traffic import traffic
+from cubecast.pipeline.outputs import require_new
+from cubecast.pipeline.staging import find_runs
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,17 @@ class Metrics:
         return {"runs": self.runs, "over_runs": self.over_runs, "wall_seconds": round(self.wall_seconds, 3)}
 
     def write(self, directory: Path) -> None:
-        """Every table as Parquet under `directory`, one folder each."""
+        """Every table as Parquet under `directory`, which must be new or empty, one folder each."""
+        require_new(directory)
         for name, frame in self.frames.items():
-            frame.write.mode("overwrite").parquet(str(directory / name))
+            frame.write.parquet(str(directory / name))
+
+
+def measure(spark: SparkSession, directories: Sequence[Path]) -> Metrics:
+    """Every metric of every run in and below these directories. Raises TraceError with one clear line."""
+    runs = find_runs([Path(directory) for directory in directories])
+    headers = read_headers(runs)
+    return measure_events(spark, read_events(spark, runs, headers), headers)
 
 
 def measure_events(spark: SparkSession, events: DataFrame, headers: Sequence[Header]) -> Metrics:
@@ -39,7 +51,7 @@ def measure_events(spark: SparkSession, events: DataFrame, headers: Sequence[Hea
     began = time.perf_counter()
     service = [(h.run, h.transmission_time) for h in headers if h.transmission_time]
     stage = tables.stages(events, spark.createDataFrame(service, "run string, transmission_time double"))
-    counts = tables.traffic(events).persist()
+    counts = traffic(events).persist()
     per_node = tables.nodes(stage, tables.spans(counts)).persist()
     spread = tables.values(stage)
     distributions = describe(spread.unionByName(tables.node_values(per_node))).persist()

@@ -12,7 +12,7 @@ _PAIRS = {Kind.SUBSCRIBE: Kind.SUBSCRIBED, Kind.UNSUBSCRIBE: Kind.UNSUBSCRIBED}
 def subscription_latencies(events: DataFrame) -> DataFrame:
     """From `subscribe` to the next `subscribed` of that node and topic, and the same for unsubscribing.
 
-    A node may subscribe again after leaving, so a confirmation belongs to the latest request before it, in the node's
+    A node may subscribe again after leaving, so a confirmation belongs to the request just before it, in the node's
     own order. Confirmations nobody asked for and requests never confirmed give no row.
 
     → run, node, incarnation, topic, metric, value

@@ -22,7 +22,7 @@ from cubecast.pipeline.metrics.queues import (
     transits,
 )
 from cubecast.pipeline.metrics.subscriptions import subscription_counts, subscription_latencies
-from cubecast.pipeline.metrics.traffic import COUNTS, arrivals_by_outcome, packet_sizes, traffic, unwanted
+from cubecast.pipeline.metrics.traffic import COUNTS, arrivals_by_outcome, packet_sizes, unwanted
 
 PER_NODE: Final = (
     *(*LOADS, "deliveries", "queue_mean", "queue_found_mean", "queue_max"),
@@ -142,19 +142,3 @@ def _ratios() -> dict[str, Column]:
         "false_positive_share": F.try_divide("false_positives", "receptions"),
         "span": F.col("ended_at") - F.col("began_at"),
     }
-
-
-__all__ = [
-    "COUNTED",
-    "PER_NODE",
-    "RATIOS",
-    "TOTALS",
-    "Stages",
-    "node_values",
-    "nodes",
-    "spans",
-    "stages",
-    "totals",
-    "traffic",
-    "values",
-]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.workloads.logs import LogFormat, read_log
 from cubecast.pipeline.workloads.profile import Profile, profile, write_subscriptions
 from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions
@@ -14,6 +15,7 @@ def build_universe(
     spark: SparkSession, log: LogFormat, rules: UniverseRules, seed: int, candidates: int, out: Path
 ) -> tuple[int, Profile]:
     """Of `candidates` universes (seeds `seed`, `seed` + 1, …) the median one, written to `out`, and its seed."""
+    require_new(out)
     subscriptions = read_log(spark, log).persist()
     attempts = range(seed, seed + candidates)
     kept = seed if candidates <= 1 else median_size(universe_size(subscriptions, rules, one) for one in attempts).seed
@@ -23,4 +25,5 @@ def build_universe(
 
 
 def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:
+    require_new(out)
     return profile(write_subscriptions(synthetic_subscriptions(spark, model, seed), out), seed)

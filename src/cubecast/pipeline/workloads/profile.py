@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cubecast.errors import BadInput
+from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.workloads.correlation import Correlation, correlation_summary, sample_topics
 from cubecast.pipeline.workloads.degrees import degree_histogram, subscribers_per_topic, subscriptions_per_user
 from cubecast.pipeline.workloads.powerlaw import PowerLaw, fit_power_law
@@ -64,6 +65,8 @@ def profile(subscriptions: DataFrame, seed: int, topics_compared: int = TOPICS_C
 
 def write_subscriptions(subscriptions: DataFrame, directory: Path) -> DataFrame:
     """Write once, read back: later questions do not compute the table again. → user, topic"""
+    # The directory is known to be new or empty, and "overwrite" is the only mode that accepts an empty one.
+    require_new(directory)
     subscriptions.select("user", "topic").write.mode("overwrite").parquet(str(directory))
     return subscriptions.sparkSession.read.schema("user string, topic string").parquet(str(directory))
 

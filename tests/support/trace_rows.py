@@ -5,16 +5,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, MESSAGE_IDS
-
-_SPARK_TYPES = {
-    "string": "string",
-    "int32": "int",
-    "int64": "bigint",
-    "double": "double",
-    MESSAGE_IDS: "array<struct<source:int,source_incarnation:int,counter:bigint>>",
-}
-TRACE_DDL = ", ".join(f"{name} {_SPARK_TYPES[kind]}" for name, kind, _ in COLUMNS)
+from cubecast.pipeline.metrics.source import TRACE_DDL
+from cubecast.trace.schema import COLUMN_NAMES
 
 Row = dict[str, Any]
 
