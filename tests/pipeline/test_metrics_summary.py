@@ -46,7 +46,7 @@ def test_over_runs_uses_students_t(spark) -> None:
         ("b", "5", "m", None),
     ]
     values = spark.createDataFrame(rows, "setting string, run string, metric string, value double")
-    several, single = over_runs(spark, values).orderBy("setting").collect()
+    several, single = over_runs(spark, values, most=3).orderBy("setting").collect()
     assert (several.runs, several["mean"], several["std"], several["min"], several["max"]) == (3, 2.0, 1.0, 1.0, 3.0)
     assert several.ci99 == pytest.approx(9.92484 / math.sqrt(3), rel=1e-5)
     assert (single.runs, single["mean"], single.ci99) == (1, 5.0, None)

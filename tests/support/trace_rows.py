@@ -40,7 +40,7 @@ def relayed_story() -> list[Row]:
     return [
         row(0, 0, 0, "subscribe", topic="t"),
         row(0, 1, 1, "subscribed", topic="t"),
-        row(0, 2, 10, "publish", **about(0, 1), deps=[]),
+        row(0, 2, 10, "publish", **about(0, 1), deps=()),
         row(0, 3, 10, "deliver", **about(0, 1)),
         row(0, 4, 10, "send", **about(0, 1), **sent(1, 1)),
         row(0, 5, 50, "receive", **about(2, 1), **received(2, 3, hops=1)),
@@ -53,7 +53,7 @@ def relayed_story() -> list[Row]:
         row(2, 1, 4, "subscribed", topic="t"),
         row(2, 2, 30, "receive", **about(0, 1), **received(1, 2, hops=2)),
         row(2, 3, 35, "deliver", **about(0, 1)),
-        row(2, 4, 40, "publish", **about(2, 1), deps=[(0, 0, 1)]),
+        row(2, 4, 40, "publish", **about(2, 1), deps=((0, 0, 1),)),
         row(2, 5, 40, "deliver", **about(2, 1)),
         row(2, 6, 40, "send", **about(2, 1), **sent(0, 3)),
         row(2, 7, 41, "send", **about(2, 1), **sent(0, 4)),

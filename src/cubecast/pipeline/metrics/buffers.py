@@ -15,6 +15,26 @@ def buffer_steps(journeys: DataFrame) -> DataFrame:
 
     → run, node, incarnation, seq, time, held
     """
+    return _steps(journeys).select(*NODE, "seq", "time", "held")
+
+
+def buffer_per_node(journeys: DataFrame, spans: DataFrame) -> DataFrame:
+    """`held_mean`: average occupancy over the run's time (Little: holding times over span). `spans`: run, span.
+
+    → run, node, held_max, held_mean
+    """
+    waited = F.sum(-F.col("step") * F.col("time"))
+    return (
+        _steps(journeys)
+        .groupBy("run", "node")
+        .agg(F.max("held").alias("held_max"), waited.alias("waited"))
+        .join(F.broadcast(spans.select("run", "span")), on="run", how="inner")
+        .select("run", "node", "held_max", F.try_divide("waited", "span").alias("held_mean"))
+    )
+
+
+def _steps(journeys: DataFrame) -> DataFrame:
+    """→ run, node, incarnation, seq, time, step (+1 or −1), held"""
     so_far = Window.partitionBy(*NODE).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     came = F.struct(F.col("received_seq").alias("seq"), F.col("received_at").alias("time"), F.lit(1).alias("step"))
     went = F.struct(F.col("delivered_seq").alias("seq"), F.col("delivered_at").alias("time"), F.lit(-1).alias("step"))
@@ -23,23 +43,7 @@ def buffer_steps(journeys: DataFrame) -> DataFrame:
         .select(*NODE, F.explode(F.array(came, went)).alias("one"))
         .select(*NODE, "one.*")
         .withColumn("held", F.sum("step").over(so_far).cast("int"))
-        .select(*NODE, "seq", "time", "held")
-    )
-
-
-def buffer_per_node(journeys: DataFrame, spans: DataFrame) -> DataFrame:
-    """`held_mean`: average occupancy over the run's time (Little: holding times over span). `spans`: run, span.
-
-    → run, node, held_max, held_mean
-    """
-    most = buffer_steps(journeys).groupBy("run", "node").agg(F.max("held").alias("held_max"))
-    waited = (
-        _held(journeys).groupBy("run", "node").agg(F.sum(F.col("delivered_at") - F.col("received_at")).alias("waited"))
-    )
-    return (
-        most.join(waited, on=["run", "node"], how="inner")
-        .join(F.broadcast(spans.select("run", "span")), on="run", how="inner")
-        .select("run", "node", "held_max", F.try_divide("waited", "span").alias("held_mean"))
+        .select(*NODE, "seq", "time", "step", "held")
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from cubecast.pipeline.metrics import tables
@@ -16,6 +16,16 @@ from cubecast.pipeline.metrics.summary import STATISTICS, describe, histogram, o
 from cubecast.pipeline.metrics.traffic import traffic
 from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.staging import find_runs
+
+TOTALS_DDL = ", ".join(
+    ("run string", *(f"{name} bigint" for name in tables.TOTALS), *(f"{name} double" for name in tables.RATIOS))
+)
+DISTRIBUTIONS_DDL = ", ".join(
+    ("run string, metric string, count bigint", *(f"{name} double" for name in STATISTICS if name != "count"))
+)
+OVER_RUNS_DDL = (
+    "setting string, metric string, runs bigint, mean double, std double, ci99 double, min double, max double"
+)
 
 
 @dataclass(frozen=True)
@@ -51,23 +61,25 @@ def measure_events(spark: SparkSession, events: DataFrame, headers: Sequence[Hea
     began = time.perf_counter()
     service = [(h.run, h.transmission_time) for h in headers if h.transmission_time]
     stage = tables.stages(events, spark.createDataFrame(service, "run string, transmission_time double"))
-    counts = traffic(events).persist()
-    per_node = tables.nodes(stage, tables.spans(counts)).persist()
+    totals = {row.run: row.asDict() for row in traffic(events).collect()}
+    lasted = [(run, total["ended_at"] - total["began_at"]) for run, total in totals.items()]
+    spans = spark.createDataFrame([(run, span or None) for run, span in lasted], "run string, span double")
+    per_node = tables.nodes(stage, spans, [run for run, _ in service]).persist()
     spread = tables.values(stage)
-    distributions = describe(spread.unionByName(tables.node_values(per_node))).persist()
-    totals = tables.totals(stage, counts, per_node).persist()
-    settings = spark.createDataFrame([(h.run, h.setting) for h in headers], "run string, setting string")
-    summary = over_runs(spark, one_value_per_run(distributions, totals).join(settings, on="run", how="inner"))
+    distributions = describe(spread.unionByName(tables.node_values(per_node))).collect()
+    _complete(totals, tables.counted(stage, per_node).collect())
     frames = {
-        "totals": totals,
-        "distributions": distributions,
+        "totals": spark.createDataFrame([_in_order(total) for total in totals.values()], TOTALS_DDL),
+        "distributions": spark.createDataFrame(distributions, DISTRIBUTIONS_DDL),
         "histograms": histogram(spread.where(F.col("metric").isin(list(tables.COUNTED)))),
         "nodes": per_node,
-        "over_runs": summary.persist(),
     }
+    settings = spark.createDataFrame([(h.run, h.setting) for h in headers], "run string, setting string")
+    single = one_value_per_run(frames["distributions"], frames["totals"]).join(settings, on="run", how="inner")
+    across = over_runs(spark, single, len(headers)).orderBy("setting", "metric").collect()
+    frames["over_runs"] = spark.createDataFrame(across, OVER_RUNS_DDL)
     runs = _per_run(headers, totals, distributions)
-    across = [row.asDict() for row in frames["over_runs"].orderBy("setting", "metric").collect()]
-    return Metrics(runs, across, frames, time.perf_counter() - began)
+    return Metrics(runs, [row.asDict() for row in across], frames, time.perf_counter() - began)
 
 
 def one_value_per_run(distributions: DataFrame, totals: DataFrame) -> DataFrame:
@@ -78,12 +90,27 @@ def one_value_per_run(distributions: DataFrame, totals: DataFrame) -> DataFrame:
     return means.unionByName(counted.unpivot(["run"], list(names), "metric", "value"))
 
 
-def _per_run(headers: Sequence[Header], totals: DataFrame, distributions: DataFrame) -> list[dict[str, Any]]:
-    counted = {row.run: row.asDict() for row in totals.collect()}
+def _complete(totals: dict[str, dict[str, Any]], counted: Sequence[Row]) -> None:
+    """Adds to each run's traffic what else was counted, and the ratios."""
+    for row in counted:
+        whole = row.metric in tables.TOTALS and row.value is not None
+        totals[row.run][row.metric] = int(row.value) if whole else row.value
+    for total in totals.values():
+        total |= {name: total.get(name) or 0 for name in tables.TOTALS}
+        total |= tables.ratios(total)
+
+
+def _in_order(total: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(total.get(name) for name in ("run", *tables.TOTALS, *tables.RATIOS))
+
+
+def _per_run(
+    headers: Sequence[Header], totals: dict[str, dict[str, Any]], distributions: Sequence[Row]
+) -> list[dict[str, Any]]:
     spread: dict[str, dict[str, Any]] = {}
-    for row in distributions.orderBy("run", "metric").collect():
+    for row in sorted(distributions, key=lambda row: row.metric):
         spread.setdefault(row.run, {})[row.metric] = {name: row[name] for name in STATISTICS}
     return [
-        {**header.to_json(), **counted.get(header.run, {}), **spread.get(header.run, {})}
+        {**header.to_json(), **totals.get(header.run, {}), **spread.get(header.run, {})}
         for header in sorted(headers, key=lambda header: header.run)
     ]

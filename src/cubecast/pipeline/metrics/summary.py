@@ -51,11 +51,11 @@ def histogram(values: DataFrame) -> DataFrame:
     )
 
 
-def over_runs(spark: SparkSession, values: DataFrame) -> DataFrame:
-    """One value per run and metric, over the runs of one setting. `values`: setting, run, metric, value.
+def over_runs(spark: SparkSession, values: DataFrame, most: int) -> DataFrame:
+    """One value per run and metric, over the runs of one setting, of which there are at most `most`.
 
-    `ci99` is half the width of the mean's 99 % confidence interval, by Student's t over independent runs; null for a
-    single run.
+    `values`: setting, run, metric, value. `ci99` is half the width of the mean's 99 % confidence interval, by
+    Student's t over independent runs; null for a single run.
 
     → setting, metric, runs, mean, std, ci99, min, max
     """
@@ -71,9 +71,8 @@ def over_runs(spark: SparkSession, values: DataFrame) -> DataFrame:
             F.max("value").alias("max"),
         )
     )
-    sizes = [row.runs for row in grouped.select("runs").distinct().collect() if row.runs > 1]
     quantiles = spark.createDataFrame(
-        [(runs, student_quantile(runs - 1, LEVEL)) for runs in sizes], "runs bigint, quantile double"
+        [(runs, student_quantile(runs - 1, LEVEL)) for runs in range(2, most + 1)], "runs bigint, quantile double"
     )
     return (
         grouped.join(F.broadcast(quantiles), on="runs", how="left")

@@ -1,9 +1,10 @@
 """The tables a measurement consists of, put together from the themes: totals, distributions, histograms, nodes."""
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cubecast.pipeline.metrics.buffers import buffer_per_node
@@ -61,7 +62,7 @@ def stages(events: DataFrame, service: DataFrame) -> Stages:
 
 def values(stage: Stages) -> DataFrame:
     """Everything that is a distribution over messages or packets. → run, metric, value"""
-    parts = (
+    return _together(
         latencies(stage.journeys),
         completion_latency(stage.journeys),
         hops(stage.journeys),
@@ -72,73 +73,72 @@ def values(stage: Stages) -> DataFrame:
         transit_times(stage.transits),
         subscription_latencies(stage.events).select("run", "metric", "value"),
     )
-    return reduce(DataFrame.unionByName, parts)
 
 
-def nodes(stage: Stages, spans: DataFrame) -> DataFrame:
-    """One row per node that wrote rows. What cannot be known (no transmission time) is null, what did not happen is 0.
+def nodes(stage: Stages, spans: DataFrame, queued: Sequence[str]) -> DataFrame:
+    """One row per node that wrote rows. What cannot be known is null (queues outside of the runs in `queued`), what
+    did not happen is 0. `spans`: run, span. One pivot of all facts instead of a join per theme.
 
     → run, node, packets_sent, packets_received, bytes_sent, deliveries, queue_mean, queue_found_mean, queue_max,
-    in_flight_max, lost, held_max, held_mean
+    in_flight_max, lost, held_max, held_mean: all double
     """
-    key = ["run", "node"]
-    known = stage.queue.select("run").distinct().withColumn("known", F.lit(True))
-    queued = ("queue_mean", "queue_found_mean", "queue_max")
-    other = ("in_flight_max", "lost", "held_max", "held_mean")
-    return (
-        load_per_node(stage.events)
-        .join(queue_per_node(stage.queue, spans), on=key, how="left")
-        .join(in_flight_per_node(stage.transits), on=key, how="left")
-        .join(buffer_per_node(stage.journeys, spans), on=key, how="left")
-        .join(F.broadcast(known), on="run", how="left")
-        .withColumns({name: F.when(F.col("known"), F.coalesce(name, F.lit(0))) for name in queued})
-        .fillna(0, subset=list(other))
-        .select("run", "node", *PER_NODE)
+    facts = _together(
+        _long(load_per_node(stage.events), "run", "node"),
+        _long(queue_per_node(stage.queue, spans), "run", "node"),
+        _long(in_flight_per_node(stage.transits), "run", "node"),
+        _long(buffer_per_node(stage.journeys, spans), "run", "node"),
     )
+    known = F.col("run").isin(list(queued))
+    wide = facts.groupBy("run", "node").pivot("metric", list(PER_NODE)).agg(F.first("value"))
+    filled = {name: F.coalesce(F.col(name), F.lit(0.0)) for name in PER_NODE}
+    queues = {name: F.when(known, filled[name]) for name in PER_NODE if name.startswith("queue_")}
+    return wide.withColumns({**filled, **queues}).select("run", "node", *PER_NODE)
 
 
 def node_values(per_node: DataFrame) -> DataFrame:
     """Per-node numbers as distributions over nodes, `node_` before the name. → run, metric, value"""
-    doubles = [F.col(name).cast("double").alias(f"node_{name}") for name in PER_NODE]
-    names = [f"node_{name}" for name in PER_NODE]
     return (
-        per_node.select("run", *doubles)
-        .unpivot(["run"], names, "metric", "value")
+        _long(per_node, "run", "node")
         .where(F.col("value").isNotNull())
-        .select("run", "metric", "value")
+        .select("run", F.concat(F.lit("node_"), "metric").alias("metric"), "value")
     )
 
 
-def totals(stage: Stages, counts: DataFrame, per_node: DataFrame) -> DataFrame:
-    """One row per run: what was counted, and the ratios of it. `counts` is `traffic`. → run, TOTALS…, RATIOS…"""
-    shares = balance(per_node).groupBy("run").pivot("load", list(LOADS))
-    lost = per_node.groupBy("run").agg(F.sum("lost").alias("lost_packets"))
-    joined = counts
-    for part in (
-        unwanted(stage.packets),
-        arrivals_by_outcome(stage.journeys),
-        subscription_counts(stage.events),
-        lost,
-        shares.agg(F.first("gini").alias("gini"), F.first("max_over_mean").alias("max_over_mean")),
-    ):
-        joined = joined.join(part, on="run", how="left")
-    return joined.fillna(0, subset=list(TOTALS)).withColumns(_ratios()).select("run", *TOTALS, *RATIOS)
+def counted(stage: Stages, per_node: DataFrame) -> DataFrame:
+    """What is counted per run beside `traffic`, and the balance of load. → run, metric, value"""
+    shares = _long(balance(per_node), "run", "load")
+    return _together(
+        _long(unwanted(stage.packets), "run"),
+        _long(arrivals_by_outcome(stage.journeys), "run"),
+        _long(subscription_counts(stage.events), "run"),
+        _long(per_node.groupBy("run").agg(F.sum("lost").alias("lost_packets")), "run"),
+        shares.select("run", F.concat_ws("_", "load", "metric").alias("metric"), "value"),
+    )
 
 
-def spans(counts: DataFrame) -> DataFrame:
-    """How long each run lasted, first row to last; null if no time passed. → run, span"""
-    span = F.col("ended_at") - F.col("began_at")
-    return counts.select("run", F.when(span > 0, span).alias("span"))
+def ratios(total: Mapping[str, Any]) -> dict[str, float | None]:
+    """Of one run's totals."""
 
+    def over(part: str, whole: str) -> float | None:
+        return total[part] / total[whole] if total[whole] else None
 
-def _ratios() -> dict[str, Column]:
-    published = F.col("published")
     return {
-        "packets_per_publication": F.try_divide("publication_packets", published),
-        "all_packets_per_publication": F.try_divide("packets", published),
-        "messages_per_publication": F.try_divide("messages_sent", published),
-        "bytes_per_publication": F.try_divide("bytes", published),
-        "aggregated_share": F.try_divide("aggregated_packets", "publication_packets"),
-        "false_positive_share": F.try_divide("false_positives", "receptions"),
-        "span": F.col("ended_at") - F.col("began_at"),
+        "packets_per_publication": over("publication_packets", "published"),
+        "all_packets_per_publication": over("packets", "published"),
+        "messages_per_publication": over("messages_sent", "published"),
+        "bytes_per_publication": over("bytes", "published"),
+        "aggregated_share": over("aggregated_packets", "publication_packets"),
+        "false_positive_share": over("false_positives", "receptions"),
+        "span": total["ended_at"] - total["began_at"],
     }
+
+
+def _long(frame: DataFrame, *keys: str) -> DataFrame:
+    """Every column but the keys as a row of its own. → keys…, metric, value"""
+    names = [name for name in frame.columns if name not in keys]
+    doubles = frame.select(*keys, *(F.col(name).cast("double").alias(name) for name in names))
+    return doubles.unpivot(list(keys), names, "metric", "value")
+
+
+def _together(*frames: DataFrame) -> DataFrame:
+    return reduce(DataFrame.unionByName, frames)
