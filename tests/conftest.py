@@ -1,4 +1,4 @@
-"""One Spark session for the whole test run: starting one costs seconds, a second one is not possible in a process."""
+"""Options of the whole suite, and its one Spark session: starting one costs seconds, two are not possible."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,14 @@ TEST_OPTIONS = (
     ("spark.default.parallelism", "2"),
 )
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite",
+        action="store_true",
+        help="write what the code does now into scenario scripts and golden digests, instead of comparing",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -58,7 +58,7 @@ class TopicCausality:
         stated = sigma.stated
         return np.array(
             [
-                stated[p] if p in stated else 0 if p in sigma.heard else self._implied(p, sigma, bit)
+                max(stated[p], 0) if p in stated else 0 if p in sigma.heard else self._implied(p, sigma, bit)
                 for p in self.publishers
             ],
             np.int64,
@@ -116,7 +116,7 @@ def rebuild(
         cursor = ready.popleft()
         for topic, message in _advance(cursor, causality, confirming, waiting):
             ready.extend(waiting.pop((topic, message), ()))
-    stuck = [cursor.log.steps[cursor.place].row for cursors in waiting.values() for cursor in cursors]
+    stuck = [cursor.log.steps[cursor.place][0] for cursors in waiting.values() for cursor in cursors]
     return causality, [_circle(row) for row in stuck]
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cubecast.check.causality import TopicCausality, Vector
 from cubecast.check.facts import Deliveries, Facts
 from cubecast.check.history import Publisher, message_of, publisher_of
 from cubecast.check.verdict import Violation
@@ -37,22 +36,15 @@ def uniform_agreement(facts: Facts) -> Iterator[Violation]:
 def _agreement(facts: Facts, promise: str, uniform: bool) -> Iterator[Violation]:
     for name, views in facts.deliveries.items():
         causality = facts.causality[name]
-        last = [_last(view, causality) for view in views]
-        tops = [reached for view, reached in zip(views, last, strict=True) if uniform or view.sigma.correct]
+        tops = [view.last for view in views if uniform or view.sigma.correct]
         if not tops:
             continue
         top = np.max(tops, axis=0)
-        for view, reached in zip(views, last, strict=True):
+        for view in views:
             if view.sigma.correct:
-                for column in np.flatnonzero((top > reached) & (top > view.start)).tolist():
+                for column in np.flatnonzero((top > view.last) & (top > view.start)).tolist():
                     message = causality.message(column, top[column])
                     yield _never(promise, view, message, "is delivered elsewhere but not reached here")
-
-
-def _last(view: Deliveries, causality: TopicCausality) -> Vector:
-    last = np.zeros(len(causality.publishers), np.int64)
-    np.maximum.at(last, view.columns, view.counters)
-    return last
 
 
 def no_permanent_hold(facts: Facts) -> Iterator[Violation]:

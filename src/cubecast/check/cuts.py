@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cubecast.check.causality import NEVER
 from cubecast.check.facts import Deliveries, Facts
 from cubecast.check.history import Publisher
 from cubecast.check.verdict import Violation
@@ -15,10 +14,9 @@ from cubecast.trace.event import Event
 def cut_names_published(facts: Facts) -> Iterator[Violation]:
     """K1: 0 ≤ cut ≤ number of publications."""
     for view in facts.all_deliveries():
-        wrong = (view.start < 0) | ((view.start > view.causality.published) & (view.start != NEVER))
-        for column in np.flatnonzero(wrong).tolist():
-            publisher = view.causality.publishers[column]
-            cut, published = int(view.start[column]), int(view.causality.published[column])
+        count = view.causality.topic.count
+        for publisher, cut in view.sigma.stated.items():
+            published = count.get(publisher, 0)
             if cut < 0:
                 yield _at_statement(view, "K1", publisher, f"the cut of publisher {publisher} is {cut}")
             elif cut > published:

@@ -75,6 +75,13 @@ class Deliveries:
             yield place + 1, message
 
     @cached_property
+    def last(self) -> Vector:
+        """The highest counter of each publisher that was delivered."""
+        last = np.zeros(len(self.start), np.int64)
+        np.maximum.at(last, self.columns, self.counters)
+        return last
+
+    @cached_property
     def later(self) -> Vector:
         """After each delivery: the lowest counter of each publisher that is still to be delivered."""
         later = np.full((len(self.messages) + 1, len(self.start)), NEVER, np.int64)
