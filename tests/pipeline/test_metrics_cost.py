@@ -9,6 +9,7 @@ from cubecast.pipeline.metrics.buffers import buffer_per_node, buffer_steps
 from cubecast.pipeline.metrics.interest import publication_packets
 from cubecast.pipeline.metrics.journeys import journeys
 from cubecast.pipeline.metrics.load import balance, load_per_node
+from cubecast.pipeline.metrics.measure import SERVICE_DDL
 from cubecast.pipeline.metrics.ordering import barrier_sizes, vector_sizes
 from cubecast.pipeline.metrics.publications import publications
 from cubecast.pipeline.metrics.queues import (
@@ -122,7 +123,7 @@ def busy_queue(spark):
     """Three packets at 0, one at 2.5, one at 20, two u.t. each: they leave at 2, 4, 6, 8 and 22."""
     times = (0, 0, 0, 2.5, 20)
     rows = [row(0, i, time, "send", **sent(1, i)) for i, time in enumerate(times)]
-    service = spark.createDataFrame([("r", 2.0)], "run string, transmission_time double")
+    service = spark.createDataFrame([("r", 2.0, True)], SERVICE_DDL)
     return output_queue(trace(spark, rows), service).cache()
 
 
@@ -131,6 +132,17 @@ def test_the_output_queue_is_rebuilt_from_hand_over_times(spark, busy_queue) -> 
     expected = [(0, 0, 0.0, 2.0), (1, 1, 2.0, 4.0), (2, 2, 4.0, 6.0), (3, 2, 3.5, 5.5), (4, 0, 0.0, 2.0)]
     assertDataFrameEqual(found, spark.createDataFrame(expected, found.schema))
     assert queue_values(busy_queue).count() == 10
+
+
+def test_control_packets_may_bypass_the_queue(spark) -> None:
+    rows = [
+        row(0, 0, 0, "send", peer=1, packet=1),
+        *(row(0, i, 0, "send", **about(0, i), **sent(1, i)) for i in (1, 2)),
+    ]
+    for queued, lengths in ((True, [0, 1, 2]), (False, [0, 1])):
+        service = spark.createDataFrame([("r", 2.0, queued)], SERVICE_DDL)
+        found = output_queue(trace(spark, rows), service).orderBy("seq").collect()
+        assert [one.queue_length for one in found] == lengths
 
 
 def test_a_nodes_mean_queue_is_over_time(spark, busy_queue) -> None:
@@ -205,7 +217,7 @@ def test_a_confirmation_belongs_to_the_request_before_it(spark) -> None:
 
 def test_a_thousand_packets_at_once_wait_for_each_other(spark) -> None:
     rows = [row(0, i, 0, "send", **sent(1, i)) for i in range(1000)]
-    service = spark.createDataFrame([("r", 0.1)], "run string, transmission_time double")
+    service = spark.createDataFrame([("r", 0.1, True)], SERVICE_DDL)
     lengths = [one.queue_length for one in output_queue(trace(spark, rows), service).orderBy("seq").collect()]
     assert lengths == list(range(1000))
     assert math.isclose(max(lengths) * 0.1, 99.9)

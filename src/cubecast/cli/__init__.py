@@ -9,6 +9,7 @@ main = CubecastGroup(
         "demo": "cubecast.cli.demo:demo",
         "sim": "cubecast.cli.sim:sim",
         "check": "cubecast.cli.check:check",
+        "verify": "cubecast.cli.verify:verify",
         "metrics": "cubecast.cli.metrics:metrics",
         "workload": "cubecast.cli.workload:workload",
     },

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from cubecast.errors import TraceError
 from cubecast.pipeline.causality import HappenedBefore, causal_order, groups
-from cubecast.pipeline.findings import Finding
 from cubecast.pipeline.messages import RunMessages, TopicMessages
+from cubecast.pipeline.prune import prune
 from cubecast.pipeline.rows import Ints
 from cubecast.pipeline.subscriptions import pack, pack_one
 
@@ -44,6 +44,8 @@ class RunSummary:
     messages: RunMessages | None = None
     """None when the run contradicts itself."""
     findings: list[dict[str, Any]] = field(default_factory=list)
+    circle: dict[str, TopicMessages] | None = None
+    """The tables when happened-before runs in a circle; what waits for itself is not in their `order`."""
 
 
 def summaries(table: pa.Table) -> dict[int, RunSummary]:
@@ -86,15 +88,17 @@ def assemble(summary: RunSummary) -> None:
         return
     tables = _Assembly(summary.logs)
     topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
-    before, stuck = tables.happened_before(list(topics.values()))
-    if stuck:
-        summary.findings += [tables.circle(number).row(1) for number in stuck]
-        return
+    before = tables.happened_before(list(topics.values()))
     for table in topics.values():
         position = np.full(len(before.log_of), -1)
         position[table.number] = np.arange(len(table))
         inside = position[before.order]
         table.order = inside[inside >= 0]
+    if len(before.order) < len(before.log_of):
+        summary.circle = topics
+        return
+    deliveries = sum(log.deliveries for log in summary.logs)
+    topics = {name: prune(table, deliveries) for name, table in topics.items()}
     whole = frozenset(log.key for log in summary.logs if log.ending != "short")
     summary.messages = RunMessages(topics, before, whole)
 
@@ -118,7 +122,7 @@ class _Assembly:
         self.caused = _ByTopic(self._topics("cause_topic"), len(place))
         self.cause_owner = self._flat("cause_owner") + np.repeat(self.base[:-1], self._sizes("cause_owner"))
         self.cause_key = pack(self._flat("cause_source"), self._flat("cause_incarnation"))
-        self.cause_counter = self._flat("cause_counter")
+        self.cause_first, self.cause_counter = self._flat("cause_first"), self._flat("cause_counter")
         self.gaps = _ByTopic(self._topics("gap_topic"), len(place))
         self.gap_key = pack(self._flat("gap_source"), self._flat("gap_incarnation"))
         self.gap_counter = self._flat("gap_counter")
@@ -164,19 +168,30 @@ class _Assembly:
 
     def _causes(self, table: TopicMessages, here: Ints) -> None:
         """Cause entries of the topic, each given to the next publication on the topic of the log that delivered it."""
+        here, counter = self._published_and_not(table, here)
+        delivered_for = self.cause_owner[here]
         rank = table.rank(self.cause_key[here])
-        slot = table.slots(rank, self.cause_counter[here])
+        slot = table.slots(rank, counter)
         published = slot >= 0
-        self._edges.append((self.cause_owner[here][published], table.number[slot[published]]))
-        owner = np.searchsorted(table.number, self.cause_owner[here])
-        padded = np.append(self.log_of[table.number], -1)
-        useful = padded[owner] == self.log_of[self.cause_owner[here]]
+        self._edges.append((delivered_for[published], table.number[slot[published]]))
+        owner = np.searchsorted(table.number, delivered_for)
+        useful = np.append(self.log_of[table.number], -1)[owner] == self.log_of[delivered_for]
         own = np.append(table.publisher_of, -1)[owner] == rank
-        useful &= ~(own & (self.cause_counter[here] < np.append(table.counter_of, 0)[owner]))
-        owner, rank, counter = owner[useful], rank[useful], self.cause_counter[here][useful]
-        top = _highest(owner * (len(table.publishers) + 1) + rank, counter)
+        useful &= ~(own & (counter < np.append(table.counter_of, 0)[owner]))
+        owner, rank, counter = owner[useful], rank[useful], counter[useful]
+        top = _highest((owner * (len(table.publishers) + 1) + rank) * 2 + published[useful], counter)
         table.cause_start = groups(owner[top], len(table))
         table.cause_publisher, table.cause_counter = rank[top], counter[top]
+
+    def _published_and_not(self, table: TopicMessages, here: Ints) -> tuple[Ints, Ints]:
+        """Entries and counters; a run of counters that goes on beyond what was published gives two."""
+        count = table.count[np.searchsorted(table.publishers, self.cause_key[here])]
+        beyond = self.cause_counter[here] > count
+        known = np.minimum(self.cause_counter[here], count) >= self.cause_first[here]
+        entry = np.concatenate((here[beyond], here[known]))
+        counter = np.concatenate((self.cause_counter[here][beyond], np.minimum(self.cause_counter[here], count)[known]))
+        order = np.argsort(entry, kind="stable")
+        return entry[order], counter[order]
 
     def _lost(self, topic: int) -> frozenset[tuple[int, int]]:
         here = self.gaps[topic]
@@ -198,21 +213,15 @@ class _Assembly:
         entry = np.repeat(self.claim_start[:-1][number] - table.claim_start[:-1], size) + np.arange(size.sum())
         table.claim_publisher, table.claim_counter = self.claim_key[entry], self.claim_counter[entry]
 
-    def happened_before(self, tables: list[TopicMessages]) -> tuple[HappenedBefore, list[int]]:
+    def happened_before(self, tables: list[TopicMessages]) -> HappenedBefore:
         owner = np.concatenate([owner for owner, _ in self._edges] or [np.zeros(0, np.int64)])
         cause = np.concatenate([cause for _, cause in self._edges] or [np.zeros(0, np.int64)])
         if len(tables) > 1:
             by_owner = np.argsort(owner, kind="stable")
             owner, cause = owner[by_owner], cause[by_owner]
         start = groups(owner, len(self.log_of))
-        order, stuck = causal_order(self.base, start, cause, self.log_of)
-        return HappenedBefore(self.keys, self.base, self.publish_seq, self.log_of, order, start, cause), stuck
-
-    def circle(self, number: int) -> Finding:
-        log = self.logs[self.log_of[number]]
-        reason = "this publication depends on a message that depends on it: happened-before runs in a circle"
-        topic = self.names[self.publish_topic[number]]
-        return Finding("K0", log.node, log.incarnation, int(self.publish_seq[number]), reason, topic)
+        order = causal_order(self.base, start, cause, self.log_of)
+        return HappenedBefore(self.keys, self.base, self.publish_seq, self.log_of, order, start, cause)
 
 
 def _highest(key: Ints, counter: Ints) -> Ints:

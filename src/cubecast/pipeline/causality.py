@@ -22,8 +22,8 @@ def groups(owner: Ints, size: int) -> Ints:
     return np.searchsorted(owner, np.arange(size + 1))
 
 
-def causal_order(base: Ints, start: Ints, cause: Ints, log_of: Ints) -> tuple[Ints, list[int]]:
-    """An order in which causes come first, and the publications that wait for one another in a circle (if any).
+def causal_order(base: Ints, start: Ints, cause: Ints, log_of: Ints) -> Ints:
+    """An order in which causes come first; publications that wait for one another in a circle are left out.
 
     Every log is walked until it needs a publication that was not reached yet; it then waits for that one.
     """
@@ -45,8 +45,7 @@ def causal_order(base: Ints, start: Ints, cause: Ints, log_of: Ints) -> tuple[In
             place[log] = at
             if waiting:
                 ready += waiting.pop(at - 1, ())
-    stuck = [place[log] for log in range(len(first)) if place[log] < last[log]]
-    return np.array(order, np.int64), stuck
+    return np.array(order, np.int64)
 
 
 def propagate(known: Ints, order: Ints, previous: Ints, start: Ints, cause: Ints) -> Ints:

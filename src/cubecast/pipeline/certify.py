@@ -36,10 +36,11 @@ def certify(view: View) -> Ints | None:
 def _exclude(view: View, places: Ints) -> bool:
     """Put what the stated cuts exclude at place −1; False when a cut names too much or hides a delivery."""
     topic = view.topic
+    if any(cut < 0 for cut, _ in view.subscription.stated.values()):
+        return False
     for key, cut in view.stated.items():
         rank = int(topic.rank(np.array([key]))[0])
-        published = int(topic.count[rank]) if rank >= 0 else 0
-        if not 0 <= cut <= published:
+        if cut > (int(topic.count[rank]) if rank >= 0 else 0):
             return False
         if cut:
             low = int(topic.base[rank])

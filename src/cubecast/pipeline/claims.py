@@ -22,7 +22,7 @@ def unsound_headers(name: str, topic: TopicMessages) -> Iterator[Finding]:
 def _unsound(name: str, topic: TopicMessages, low: int, high: int) -> Iterator[Finding]:
     slots = np.arange(low, high)
     real = topic.closure[low:high].astype(np.int64)
-    real[slots - low, topic.publisher_of[slots]] -= 1
+    real[slots - low, topic.publisher_of[slots]] = topic.counter_of[slots] - 1
     claimed, strangers = _claimed(topic, low, high)
     for slot, key, counter in strangers:
         yield _finding(name, topic, slot, key, counter, "is claimed by the header but did not happen before")

@@ -105,6 +105,7 @@ LOG = struct(
     cause_topic=many(INT),
     cause_source=many(INT),
     cause_incarnation=many(INT),
+    cause_first=many(LONG),
     cause_counter=many(LONG),
     acknowledged_topic=many(INT),
     acknowledged_counter=many(LONG),
@@ -161,6 +162,7 @@ SEQUENCE = struct(
 FOUND = struct(run=INT, findings=many(FINDING))
 """Findings of a run, from the passes over message tables and sequences."""
 
-WITNESS = struct(
-    run=TEXT, directory=TEXT, **{field.name: field.dataType for field in FINDING if field.name != "weight"}
-)
+WITNESS = struct(run=TEXT, directory=TEXT, **{field.name: field.dataType for field in FINDING})
+"""A finding that counts, as `--out` writes it."""
+
+VERDICT = struct(run=TEXT, directory=TEXT, property=TEXT, verdict=TEXT, violations=LONG)

@@ -6,27 +6,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cubecast.errors import TraceError
-from cubecast.pipeline.agreement import shortfalls
+from cubecast.pipeline.agreement import agreement
 from cubecast.pipeline.claims import unsound_headers
-from cubecast.pipeline.findings import Finding, batch_of, finding_rows
+from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import FOUND, INT, REPLAYED, SEQUENCE, TEXT, struct
-from cubecast.pipeline.messages import FOREVER, RunMessages
+from cubecast.pipeline.messages import RunMessages
 from cubecast.pipeline.passes import Plan, run_pass
 from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.replay import replayed_rows
 from cubecast.pipeline.rows import Rows
 from cubecast.pipeline.subscriptions import pack_one
 from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequences_of
-from cubecast.pipeline.view import message_id
 
 TOPIC = struct(run=INT, topic=TEXT)
+TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal"]
 Tables = dict[int, RunMessages]
 
 
@@ -36,6 +35,24 @@ class Judged:
 
     findings: defaultdict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     damage: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add_replayed(self, table: pa.Table) -> None:
+        """Findings of single subscriptions, and gap rows that another subscription contradicts."""
+        lost: list[tuple[int, str, dict[str, Any]]] = []
+        heard: set[tuple[int, str, int, int]] = set()
+        for row in table.select(TELLING).to_pylist():
+            if row["refusal"] is not None:
+                raise TraceError(row["refusal"])
+            if row["damage"] is not None:
+                self.damage[row["run"]].append(row["damage"])
+            self.findings[row["run"]] += row["findings"]
+            lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
+            messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
+            heard |= {(row["run"], row["topic"], *message) for message in messages}
+        for run, topic, finding in lost:
+            publisher = pack_one(finding["source"], finding["source_incarnation"])
+            if (run, topic, publisher, finding["counter"]) in heard:
+                self.findings[run].append(finding)
 
 
 def judge_batch(spark: SparkSession, plan: Plan, runs: Tables, wanted: dict[int, tuple[str, ...]]) -> Judged:
@@ -49,12 +66,12 @@ def judge_batch(spark: SparkSession, plan: Plan, runs: Tables, wanted: dict[int,
     replayed = run_pass(spark, plan, columns, partial(_replay, tables, wants), REPLAYED).persist()
     _collect_replayed(replayed, judged)
     if asked & {"P4", "P4u", "P10"}:
-        _collect_shortfalls(replayed, runs, judged)
+        _collect(agreement(replayed, partial(_fetch, tables)), judged)
     replayed.unpersist()
     if asked & {"P9a", "P9b", "P9c"}:
         ordered = _only(runs, wants, {"P9a", "P9b", "P9c"})
         sequences = run_pass(
-            spark, plan.without(set(runs) - set(ordered)), PLAIN, partial(_sequences, tables), SEQUENCE
+            spark, plan.without(set(runs) - set(ordered)), (*PLAIN, "cut"), partial(_sequences, tables), SEQUENCE
         )
         _collect(total_order(sequences), judged)
     if "P13" in asked:
@@ -68,6 +85,11 @@ def judge_batch(spark: SparkSession, plan: Plan, runs: Tables, wanted: dict[int,
 
 def _only(runs: Tables, wants: dict[int, frozenset[str]], properties: set[str]) -> Tables:
     return {run: table for run, table in runs.items() if wants[run] & properties}
+
+
+def _fetch(tables: Broadcast[Tables]) -> Tables:
+    value: Tables = tables.value
+    return value
 
 
 def _replay(tables: Broadcast[Tables], wants: dict[int, frozenset[str]], rows: Rows) -> list[dict[str, Any]]:
@@ -108,9 +130,6 @@ def _collect(found: DataFrame, judged: Judged) -> None:
 
 
 def _collect_replayed(replayed: DataFrame, judged: Judged) -> None:
-    """Findings of single subscriptions, and gap rows that another subscription contradicts."""
-    lost: list[tuple[int, str, dict[str, Any]]] = []
-    heard: set[tuple[int, str, int, int]] = set()
     telling = replayed.where(
         (F.size("findings") > 0)
         | (F.size("lost") > 0)
@@ -118,40 +137,4 @@ def _collect_replayed(replayed: DataFrame, judged: Judged) -> None:
         | F.col("damage").isNotNull()
         | F.col("refusal").isNotNull()
     )
-    columns = ("run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal")
-    for row in telling.select(*columns).toArrow().to_pylist():
-        if row["refusal"] is not None:
-            raise TraceError(row["refusal"])
-        if row["damage"] is not None:
-            judged.damage[row["run"]].append(row["damage"])
-        judged.findings[row["run"]] += row["findings"]
-        lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
-        messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
-        heard |= {(row["run"], row["topic"], *message) for message in messages}
-    for run, topic, finding in lost:
-        publisher = pack_one(finding["source"], finding["source_incarnation"])
-        if (run, topic, publisher, finding["counter"]) in heard:
-            judged.findings[run].append(finding)
-
-
-def _collect_shortfalls(replayed: DataFrame, runs: Tables, judged: Judged) -> None:
-    """P4 and P4u, with implied cuts where nothing was stated or heard."""
-    found: defaultdict[int, list[Finding]] = defaultdict(list)
-    for row in shortfalls(replayed).toArrow().to_pylist():
-        cut = row["cut"] if row["cut"] is not None else _implied(runs[row["run"]], row)
-        for promise, top in (("P4", row["top"]), ("P4u", row["uniform_top"])):
-            if top is not None and top > (row["last"] or 0) and top > cut:
-                message = message_id(row["publisher"], top)
-                reason = f"{message} is delivered elsewhere but not reached here"
-                where = (row["node"], row["incarnation"], row["last_seq"], reason, row["topic"], row["ordinal"])
-                found[row["run"]].append(Finding(promise, *where, message=message))
-    for run, findings in found.items():
-        judged.findings[run] += finding_rows(findings)
-
-
-def _implied(run: RunMessages, row: dict[str, Any]) -> int:
-    topic = run.topic(row["topic"])
-    rank = int(topic.rank(np.array([row["publisher"]]))[0])
-    if rank < 0:
-        return FOREVER
-    return run.implied_cut(topic, rank, pack_one(row["node"], row["incarnation"]), row["subscribed"])
+    judged.add_replayed(telling.select(*TELLING).toArrow())

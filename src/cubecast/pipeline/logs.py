@@ -1,8 +1,8 @@
 """Pass 1, on the executors: what everyone must know of one log. Its publications and their new causes, never all rows.
 
 The causes of a publication are the messages delivered in its log since the log's previous publication on any topic.
-Only the highest counter of each (topic, publisher) is kept: a publisher's messages form a chain, so it stands for the
-lower ones.
+Only runs of counters of each (topic, publisher) are kept: a publisher's messages form a chain, so that the last one
+stands for the lower ones.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cubecast.pipeline.findings import Finding, finding_rows
+from cubecast.pipeline.messages import TopicMessages
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import (
     Contradiction,
@@ -52,10 +53,8 @@ def log_row(rows: Rows, log: Log) -> dict[str, Any]:
     if log.repeated is not None:
         finding = Finding("K0", log.node, log.incarnation, log.repeated, f"two rows are number {log.repeated}")
         return summary | {"findings": finding_rows([finding])}
-    kind = rows.kind[log.start : log.stop]
-    published = np.flatnonzero(kind == PUBLISH) + log.start
-    acknowledged = np.flatnonzero(kind == ACKNOWLEDGED) + log.start
-    wrong = [*_after_the_end(log, kind), *_publications(rows, log, published)]
+    published, acknowledged = _rows_of_kind(rows, log, PUBLISH), _rows_of_kind(rows, log, ACKNOWLEDGED)
+    wrong = [*_after_the_end(rows, log), *_publications(rows, log, published)]
     wrong += _acknowledgements(rows, log, published, acknowledged)
     wrong += _subscriptions(rows, log)
     summary["findings"] = finding_rows(_finding(rows, log, contradiction) for contradiction in wrong)
@@ -72,10 +71,14 @@ def _finding(rows: Rows, log: Log, wrong: Contradiction) -> Finding:
     return Finding("K0", log.node, log.incarnation, int(rows.seq[row]), wrong.reason, topic, message=mid)
 
 
-def _after_the_end(log: Log, kind: Ints) -> list[Contradiction]:
-    ends = np.flatnonzero(np.isin(kind, FINAL))
-    if len(ends) and ends[0] + 1 < len(kind):
-        return [Contradiction(log.start + int(ends[0]) + 1, "comes after the log ended in stop or crash")]
+def _rows_of_kind(rows: Rows, log: Log, kind: int) -> Ints:
+    return np.flatnonzero(rows.kind[log.start : log.stop] == kind) + log.start
+
+
+def _after_the_end(rows: Rows, log: Log) -> list[Contradiction]:
+    ends = np.concatenate([_rows_of_kind(rows, log, kind) for kind in FINAL])
+    if len(ends) and ends.min() + 1 < log.stop:
+        return [Contradiction(int(ends.min()) + 1, "comes after the log ended in stop or crash")]
     return []
 
 
@@ -123,10 +126,9 @@ def _subscriptions(rows: Rows, log: Log) -> list[Contradiction]:
 
 
 def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict[str, Any]:
-    kind = rows.kind[log.start : log.stop]
-    failed = np.flatnonzero(kind == FAILED) + log.start
+    failed = _rows_of_kind(rows, log, FAILED)
     failed = failed[_own(rows, log, failed)]
-    gaps = np.flatnonzero(kind == GAP) + log.start
+    gaps = _rows_of_kind(rows, log, GAP)
     lengths, claim_source, claim_incarnation, claim_counter = rows.list_at("deps", published)
     return {
         "publish_topic": rows.topic[published],
@@ -148,24 +150,55 @@ def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict
 
 
 def _causes(rows: Rows, log: Log, published: Ints) -> dict[str, Ints]:
-    """For each publication, the highest counter of each (topic, publisher) delivered since the one before."""
+    """For each publication, what was delivered since the one before: runs of counters of each (topic, publisher).
+
+    Nearly always that is one run per publisher, and only its end matters. Where counters are missing, what was
+    delivered below the hole may have been published while what is above never was, so every run is told.
+    """
     if not len(published):
         return {}
     kind = rows.kind[log.start : published[-1]]
     at = np.flatnonzero(kind == DELIVER) + log.start
     owner = np.searchsorted(published, at)
-    publisher = pack(rows.source[at], rows.source_incarnation[at])
-    _, name = np.unique(publisher, return_inverse=True)
+    _, name = np.unique(pack(rows.source[at], rows.source_incarnation[at]), return_inverse=True)
     key = (owner * (len(rows.topics) + 1) + rows.topic[at]) * (len(at) + 1) + name
     order = np.lexsort((rows.counter[at], key))
-    last = np.append(np.diff(key[order]) != 0, True) if len(at) else np.zeros(0, bool)
+    counter = rows.counter[at][order]
+    breaks = (np.diff(key[order]) != 0) | (np.diff(counter) > 1)
+    first = np.append(True, breaks) if len(at) else np.zeros(0, bool)
+    last = np.append(breaks, True) if len(at) else np.zeros(0, bool)
     # In the order of delivery: the message delivered last stands for most of the others, so pruning looks at it first.
-    top = np.sort(order[last])
+    in_order = np.argsort(order[last], kind="stable")
+    top = order[last][in_order]
     chosen = at[top]
     return {
         "cause_owner": owner[top],
         "cause_topic": rows.topic[chosen],
         "cause_source": rows.source[chosen],
         "cause_incarnation": rows.source_incarnation[chosen],
+        "cause_first": counter[first][in_order],
         "cause_counter": rows.counter[chosen],
     }
+
+
+def waiting_rows(circles: dict[int, dict[str, TopicMessages]], rows: Rows) -> list[dict[str, Any]]:
+    """Rows of `frames.FOUND`: in each log of a run with a circle, the first delivery that waits for itself."""
+    found: list[dict[str, Any]] = []
+    for log in rows.logs:
+        if log.run in circles:
+            first = [_first_waiting(rows, at, circles[log.run]) for at in deliveries_by_topic(rows, log).values()]
+            waiting = min((row for row in first if row is not None), default=None)
+            if waiting is not None:
+                wrong = Contradiction(waiting, "was published only after this: happened-before runs in a circle")
+                found.append({"run": log.run, "findings": finding_rows([_finding(rows, log, wrong)])})
+    return found
+
+
+def _first_waiting(rows: Rows, at: Ints, topics: dict[str, TopicMessages]) -> int | None:
+    topic = topics[rows.topics[rows.topic[at[0]]]]
+    slot = topic.slots(topic.rank(pack(rows.source[at], rows.source_incarnation[at])), rows.counter[at])
+    stuck = np.ones(len(topic) + 1, bool)
+    stuck[topic.order] = False
+    stuck[-1] = False
+    waiting = np.flatnonzero(stuck[slot])
+    return int(at[waiting[0]]) if len(waiting) else None

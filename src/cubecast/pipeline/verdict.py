@@ -66,9 +66,9 @@ def judge_run(
     return RunVerdict(run, properties, tuple(witnesses), **counts, unknown_because=tuple(reasons))
 
 
-def _size(finding: dict[str, Any]) -> tuple[int, int, int, str]:
+def _size(finding: dict[str, Any]) -> tuple[int, int, int, int]:
     """How much of a node's history one must read to see it."""
-    return finding["seq"], finding["node"], finding["incarnation"], finding["property"]
+    return finding["seq"], finding["node"], finding["incarnation"], CHECKABLE.index(finding["property"])
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from cubecast.errors import TraceError
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
-from cubecast.pipeline.frames import INT, LOG, TEXT, struct
+from cubecast.pipeline.frames import FOUND, INT, LOG, TEXT, struct
 from cubecast.pipeline.judging import Judged, judge_batch
 from cubecast.pipeline.layout import footers, pieces
-from cubecast.pipeline.logs import log_rows
+from cubecast.pipeline.logs import log_rows, waiting_rows
 from cubecast.pipeline.passes import Plan, run_pass
 from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.staging import Run, checked_properties, find_runs
@@ -92,6 +92,7 @@ def _judge(
     found = summaries(logs.toArrow())
     for summary in found.values():
         assemble(summary)
+    _find_circles(spark, plan, found)
     sound = {
         run.index: messages
         for run in batch
@@ -99,6 +100,16 @@ def _judge(
     }
     judged = judge_batch(spark, plan.without(set(plan.names) - set(sound)), sound, wanted)
     return map(partial(_verdict, found=found, judged=judged, wanted=wanted, damage=damage), batch)
+
+
+def _find_circles(spark: SparkSession, plan: Plan, found: dict[int, RunSummary]) -> None:
+    """K0 once more, for the rare run in which happened-before runs in a circle: which rows wait for themselves?"""
+    circles = {run: summary.circle for run, summary in found.items() if summary.circle is not None}
+    if circles:
+        plan = plan.without(set(plan.names) - set(circles))
+        stuck = run_pass(spark, plan, (*PLAIN, "cut"), partial(waiting_rows, circles), FOUND)
+        for row in stuck.toArrow().to_pylist():
+            found[row["run"]].findings += row["findings"]
 
 
 def _verdict(
@@ -116,14 +127,14 @@ def _verdict(
         run,
         wanted[run.index],
         [*summary.findings, *judged.findings.get(run.index, ())],
-        _incomplete(run, summary),
+        incomplete(run, summary),
         deliveries=sum(log.deliveries for log in summary.logs),
         messages=sum(log.publications for log in summary.logs),
         bad_rows=sum(log.bad_rows for log in summary.logs),
     )
 
 
-def _incomplete(run: Run, summary: RunSummary) -> list[str]:
+def incomplete(run: Run, summary: RunSummary) -> list[str]:
     """Why the trace lacks something, a line each."""
     reasons = [] if summary.logs else ["the trace has no rows"]
     nodes = len({log.node for log in summary.logs})

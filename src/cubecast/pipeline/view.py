@@ -35,7 +35,7 @@ class View:
 
     @cached_property
     def rank(self) -> Ints:
-        return self.topic.rank(self.key)
+        return self.topic.rank_of(self.rows.source[self.at], self.rows.source_incarnation[self.at])
 
     @cached_property
     def slot(self) -> Ints:
@@ -50,8 +50,8 @@ class View:
 
     @cached_property
     def stated(self) -> dict[int, int]:
-        """Packed publisher → last excluded counter, as the subscription's own rows say."""
-        return {pack_one(*publisher): counter for publisher, (counter, _) in self.subscription.stated.items()}
+        """Packed publisher → last excluded counter, as the subscription's own rows say; nothing lies below 0."""
+        return {pack_one(*publisher): max(counter, 0) for publisher, (counter, _) in self.subscription.stated.items()}
 
     @property
     def log_key(self) -> int:
@@ -110,4 +110,4 @@ class View:
 
 
 def message_id(key: int, counter: int) -> tuple[int, int, int]:
-    return (*unpack(key), int(counter))
+    return (*unpack(int(key)), int(counter))

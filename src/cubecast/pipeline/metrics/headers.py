@@ -16,6 +16,8 @@ class Header(NamedTuple):
     """Protocol, nodes and parameters as text: equal for runs that differ only in their seed."""
     transmission_time: float | None
     """Service time of a node's output queue, if the run had such a thing."""
+    queued_control: bool = True
+    """Whether control packets wait in that queue too."""
 
     def to_json(self) -> dict[str, Any]:
         return self._asdict()
@@ -32,6 +34,7 @@ def header_of(info: Mapping[str, Any]) -> Header:
         clock_unit=info.get("clock_unit", ""),
         setting=json.dumps(setting, sort_keys=True, default=str),
         transmission_time=_transmission_time(parameters),
+        queued_control=parameters.get("queued_control", True) is not False,
     )
 
 

@@ -27,6 +27,8 @@ OVER_RUNS_DDL = (
     "setting string, metric string, runs bigint, mean double, std double, ci99 double, min double, max double"
 )
 
+SERVICE_DDL = "run string, transmission_time double, queued_control boolean"
+
 
 @dataclass(frozen=True)
 class Metrics:
@@ -59,12 +61,12 @@ def measure(spark: SparkSession, directories: Sequence[Path]) -> Metrics:
 def measure_events(spark: SparkSession, events: DataFrame, headers: Sequence[Header]) -> Metrics:
     """Metrics of runs whose rows are in `events`, in the trace's columns."""
     began = time.perf_counter()
-    service = [(h.run, h.transmission_time) for h in headers if h.transmission_time]
-    stage = tables.stages(events, spark.createDataFrame(service, "run string, transmission_time double"))
+    service = [(h.run, h.transmission_time, h.queued_control) for h in headers if h.transmission_time]
+    stage = tables.stages(events, spark.createDataFrame(service, SERVICE_DDL))
     totals = {row.run: row.asDict() for row in traffic(events).collect()}
     lasted = [(run, total["ended_at"] - total["began_at"]) for run, total in totals.items()]
     spans = spark.createDataFrame([(run, span or None) for run, span in lasted], "run string, span double")
-    per_node = tables.nodes(stage, spans, [run for run, _ in service]).persist()
+    per_node = tables.nodes(stage, spans, [run for run, _, _ in service]).persist()
     spread = tables.values(stage)
     distributions = describe(spread.unionByName(tables.node_values(per_node))).collect()
     _complete(totals, tables.counted(stage, per_node).collect())

@@ -11,7 +11,7 @@ transmission time (a live system), only the first reading exists.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cubecast.pipeline.metrics.keys import NODE, is_kind
+from cubecast.pipeline.metrics.keys import NODE, carries_publication, is_kind
 from cubecast.trace.schema import Kind
 
 _ROUNDING = 1e-6
@@ -19,7 +19,9 @@ _ROUNDING = 1e-6
 
 
 def output_queue(events: DataFrame, service: DataFrame) -> DataFrame:
-    """Per packet sent, how many were ahead of it and how long it waited. `service`: run, transmission_time (> 0).
+    """Per packet that went through the queue, how many were ahead of it and how long it waited.
+
+    `service`: run, transmission_time (> 0), queued_control (false: control packets bypass the queue and have no row).
 
     `queue_length` is what the packet found: those waiting and the one in transmission, 0 in an idle queue.
     `sojourn` is waiting and transmission together.
@@ -29,9 +31,10 @@ def output_queue(events: DataFrame, service: DataFrame) -> DataFrame:
     history = Window.partitionBy(*NODE).orderBy("seq")
     so_far = history.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     each = F.col("transmission_time")
-    sends = events.select(*NODE, "seq", "time", "kind").where(is_kind(Kind.SEND))
+    sends = events.select(*NODE, "seq", "time", "kind", "topic", "counter").where(is_kind(Kind.SEND))
     return (
-        sends.join(F.broadcast(service.select("run", "transmission_time")), on="run", how="inner")
+        sends.join(F.broadcast(service.select("run", "transmission_time", "queued_control")), on="run", how="inner")
+        .where(F.col("queued_control") | carries_publication())
         .withColumn("position", F.row_number().over(history))
         .withColumn("slack", F.max(F.col("time") - (F.col("position") - 1) * each).over(so_far))
         .withColumn("sojourn", F.col("position") * each + F.col("slack") - F.col("time"))

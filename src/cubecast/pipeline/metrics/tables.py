@@ -54,7 +54,7 @@ class Stages(NamedTuple):
 
 
 def stages(events: DataFrame, service: DataFrame) -> Stages:
-    """`service`: run, transmission_time, for the runs that have one."""
+    """`service`: run, transmission_time, queued_control, for the runs that have an output queue."""
     packets = publication_packets(events).persist()
     trips = journeys(events, packets, publications(events)).persist()
     return Stages(events, packets, trips, transits(events).persist(), output_queue(events, service).persist())
