@@ -135,9 +135,9 @@ def test_verdicts_of_runs_are_joined(spark):
     )
     assert verification.verdict == "VIOLATED"
     assert verification.properties == {"K0": PropertyVerdict("VALID"), "P1": PropertyVerdict("VIOLATED", 3)}
-    expected = [("r", "d", "K0", "VALID", 0), ("r", "d", "P1", "UNKNOWN", 0)] + [
-        ("r", "d", "K0", "VALID", 0),
-        ("r", "d", "P1", "VIOLATED", 3),
+    expected = [
+        *(("r", "d", "K0", "VALID", 0), ("r", "d", "P1", "UNKNOWN", 0)),
+        *(("r", "d", "K0", "VALID", 0), ("r", "d", "P1", "VIOLATED", 3)),
     ]
     found = verification.verdict_frame(spark)
     assertDataFrameEqual(found, spark.createDataFrame(expected, found.schema))

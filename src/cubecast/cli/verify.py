@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
 from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
 from cubecast.errors import BadInput
+from cubecast.report.tables import print_verdict
 
 EXAMPLE = """
 \b
@@ -45,7 +45,9 @@ def verify(
     if as_json:
         print_json(report)
     else:
-        _show(report, out)
+        print_verdict(output, report)
+        if out is not None:
+            output.print(f"Witnesses and verdicts are in {out}", markup=False)
     context.exit(EXIT_CODES[report["verdict"]])
 
 
@@ -77,28 +79,3 @@ def _option(text: str) -> tuple[str, str]:
     if not equals or not key:
         raise BadInput(f"--conf takes KEY=VALUE, not {text!r}")
     return key, value
-
-
-def _show(report: dict[str, Any], out: Path | None) -> None:
-    table = Table("property", "verdict", "violations")
-    for name, one in report["properties"].items():
-        table.add_row(name, one["verdict"], str(one["violations"]))
-    output.print(table)
-    counts = ", ".join(f"{report[name]} {name}" for name in ("runs", "messages", "deliveries"))
-    output.print(f"{report['verdict']}: {counts}, {report['wall_seconds']} s")
-    _list("Not known because", report["unknown_because"])
-    _list("Smallest witnesses", [_witness(one) for one in report["witnesses"]])
-    if out is not None:
-        output.print(f"Witnesses and verdicts are in {out}", markup=False)
-
-
-def _witness(one: dict[str, Any]) -> str:
-    where = f"node {one['node']}.{one['incarnation']}, row {one['seq']}"
-    return f"{one['property']} in {one['run']}, {where}: {one['reason']}"
-
-
-def _list(title: str, lines: list[str]) -> None:
-    if lines:
-        output.print(f"{title}:")
-    for line in lines:
-        output.print(f"  {line}", markup=False)
