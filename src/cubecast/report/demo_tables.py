@@ -5,7 +5,6 @@ from typing import Any
 
 from rich.table import Table
 
-
 _ROWS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "publications": lambda f: f"{f['published']:,}",
     "deliveries": lambda f: f"{f['deliveries']:,}",
