@@ -1,7 +1,5 @@
 """Traffic, load, causal information, queues, buffers and subscriptions, numbers by hand."""
 
-import math
-
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
@@ -129,7 +127,7 @@ def busy_queue(spark):
 
 def test_the_output_queue_is_rebuilt_from_hand_over_times(spark, busy_queue) -> None:
     found = busy_queue.select("seq", "queue_length", "waiting_time", "sojourn")
-    expected = [(0, 0, 0.0, 2.0), (1, 1, 2.0, 4.0), (2, 2, 4.0, 6.0), (3, 2, 3.5, 5.5), (4, 0, 0.0, 2.0)]
+    expected = [(0, 1, 0.0, 2.0), (1, 2, 2.0, 4.0), (2, 3, 4.0, 6.0), (3, 3, 3.5, 5.5), (4, 1, 0.0, 2.0)]
     assertDataFrameEqual(found, spark.createDataFrame(expected, found.schema))
     assert queue_values(busy_queue).count() == 10
 
@@ -139,7 +137,7 @@ def test_control_packets_may_bypass_the_queue(spark) -> None:
         row(0, 0, 0, "send", peer=1, packet=1),
         *(row(0, i, 0, "send", **about(0, i), **sent(1, i)) for i in (1, 2)),
     ]
-    for queued, lengths in ((True, [0, 1, 2]), (False, [0, 1])):
+    for queued, lengths in ((True, [1, 2, 3]), (False, [1, 2])):
         service = spark.createDataFrame([("r", 2.0, queued)], SERVICE_DDL)
         found = output_queue(trace(spark, rows), service).orderBy("seq").collect()
         assert [one.queue_length for one in found] == lengths
@@ -148,7 +146,7 @@ def test_control_packets_may_bypass_the_queue(spark) -> None:
 def test_a_nodes_mean_queue_is_over_time(spark, busy_queue) -> None:
     spans = spark.createDataFrame([("r", 40.0)], "run string, span double")
     found = queue_per_node(busy_queue, spans)
-    assertDataFrameEqual(found, spark.createDataFrame([("r", 0, 19.5 / 40, 1.0, 3)], found.schema))
+    assertDataFrameEqual(found, spark.createDataFrame([("r", 0, 19.5 / 40, 2.0, 3)], found.schema))
 
 
 def test_packets_in_flight_leave_with_their_arrival(spark) -> None:
@@ -219,5 +217,4 @@ def test_a_thousand_packets_at_once_wait_for_each_other(spark) -> None:
     rows = [row(0, i, 0, "send", **sent(1, i)) for i in range(1000)]
     service = spark.createDataFrame([("r", 0.1, True)], SERVICE_DDL)
     lengths = [one.queue_length for one in output_queue(trace(spark, rows), service).orderBy("seq").collect()]
-    assert lengths == list(range(1000))
-    assert math.isclose(max(lengths) * 0.1, 99.9)
+    assert lengths == list(range(1, 1001))

@@ -67,7 +67,7 @@ def test_the_rebuilt_queue_is_the_simulators(simulated) -> None:
     run = run_of(metrics, "srpt", 1)
     assert run["transmission_time"] == 1.0
     assert run["queue_length"]["max"] >= 1
-    exact, ours = figures["a"]["queue_length"]["mean"], run["node_queue_found_mean"]["mean"]
+    exact, ours = figures["a"]["queue_length"]["mean"], run["node_queue_joined_mean"]["mean"]
     assert exact <= ours <= exact + 1
 
 

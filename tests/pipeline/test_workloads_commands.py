@@ -28,6 +28,15 @@ def test_a_synthetic_table_and_a_universe_of_it(spark, tmp_path: Path) -> None:
     assert facts["subscribers_per_topic"]["mean"] >= 2
 
 
+def test_a_load_of_publications(spark, tmp_path: Path) -> None:
+    done = run("publications", "--publications", 2000, "--topics", 4, "--out", tmp_path / "load", "--json")
+    assert done.exit_code == 0, done.output
+    found = spark.read.parquet(str(tmp_path / "load"))
+    assert (found.count(), found.columns) == (2000, ["publication", "time", "publisher", "rank"])
+    busiest = found.where("rank = 1").count() / 2000
+    assert json.loads(done.stdout)["busiest_topic_share"] == busiest
+
+
 def test_bad_input_is_one_line_and_exit_code_two(spark, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("who,what\nann,a\n")

@@ -9,14 +9,15 @@ import click
 from cubecast.cli.common import json_option, output, print_json, progress, seed_option
 from cubecast.cli.spark_options import spark_options
 from cubecast.pipeline.session import spark_session
-from cubecast.pipeline.workloads.build import build_synthetic, build_universe
+from cubecast.pipeline.workloads.build import build_publications, build_synthetic, build_universe
 from cubecast.pipeline.workloads.logs import LogFormat
 from cubecast.pipeline.workloads.synthetic import GridModel
 from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
+from cubecast.pipeline.workloads.zipf import WEB_EXPONENT, ZipfLoad
 from cubecast.report.workload_tables import degrees_table
 
 out_option = click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Directory for the Parquet table (user, topic)."
+    "--out", type=click.Path(path_type=Path), required=True, help="New directory for the Parquet table."
 )
 UNIVERSE_EXAMPLE = """
 \b
@@ -27,6 +28,11 @@ SYNTHETIC_EXAMPLE = """
 \b
 Example:
   cubecast workload synthetic --users 10000 --topics 200 --out out/grid
+"""
+PUBLICATIONS_EXAMPLE = """
+\b
+Example:
+  cubecast workload publications --topics 128 --exponent 0.825 --out out/load
 """
 
 
@@ -84,6 +90,32 @@ def synthetic(
     with progress("placing users and topics"):
         found = build_synthetic(spark_session(master, conf), model, seed, out)
     show({"seed": seed, "out": str(out), **found.to_json()}, as_json)
+
+
+@workload.command(epilog=PUBLICATIONS_EXAMPLE)
+@out_option
+@click.option("--publications", default=16384, show_default=True)
+@click.option("--topics", default=128, show_default=True)
+@click.option("--publishers", default=256, show_default=True)
+@click.option("--window", default=32000.0, show_default=True, help="Publications fall into [0, window).")
+@click.option("--exponent", default=WEB_EXPONENT, show_default=True, help="Of Zipf's law; 0 is uniform.")
+@seed_option
+@json_option
+@spark_options
+def publications(
+    out: Path, publications: int, topics: int, publishers: int, window: float, exponent: float, seed: int,
+    as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
+) -> None:  # fmt: skip
+    """A load of publications over topics by Zipf's law: when, by whom, on the topic of which rank."""
+    load = ZipfLoad(publications, topics, publishers, window, exponent)
+    with progress("drawing publications"):
+        busiest = build_publications(spark_session(master, conf), load, seed, out)
+    facts = {"seed": seed, "out": str(out), "publications": publications, "busiest_topic_share": busiest}
+    if as_json:
+        print_json(facts)
+    else:
+        output.print(f"{publications:,} publications, {busiest:.1%} of them on the busiest topic")
+        output.print(f"seed {seed} · written to {out}")
 
 
 def show(facts: dict[str, Any], as_json: bool) -> None:

@@ -19,11 +19,11 @@ _ROUNDING = 1e-6
 
 
 def output_queue(events: DataFrame, service: DataFrame) -> DataFrame:
-    """Per packet that went through the queue, how many were ahead of it and how long it waited.
+    """Per packet that went through the queue, how long the queue was and how long it waited.
 
     `service`: run, transmission_time (> 0), queued_control (false: control packets bypass the queue and have no row).
 
-    `queue_length` is what the packet found: those waiting and the one in transmission, 0 in an idle queue.
+    `queue_length` is the queue as the packet joins it: those waiting, the one in transmission, and itself.
     `sojourn` is waiting and transmission together.
 
     → run, node, incarnation, seq, time, queue_length, waiting_time, sojourn
@@ -42,7 +42,7 @@ def output_queue(events: DataFrame, service: DataFrame) -> DataFrame:
             *NODE,
             "seq",
             "time",
-            (F.ceil(F.col("sojourn") / each - _ROUNDING) - 1).cast("int").alias("queue_length"),
+            F.ceil(F.col("sojourn") / each - _ROUNDING).cast("int").alias("queue_length"),
             (F.col("sojourn") - each).alias("waiting_time"),
             "sojourn",
         )
@@ -50,7 +50,7 @@ def output_queue(events: DataFrame, service: DataFrame) -> DataFrame:
 
 
 def queue_values(queue: DataFrame) -> DataFrame:
-    """What packets found in their sender's queue. → run, metric, value"""
+    """The queue as packets join it. → run, metric, value"""
     both = F.create_map(
         F.lit("queue_length"), F.col("queue_length").cast("double"), F.lit("queue_waiting_time"), F.col("waiting_time")
     )
@@ -64,7 +64,7 @@ def queue_values(queue: DataFrame) -> DataFrame:
 def queue_per_node(queue: DataFrame, spans: DataFrame) -> DataFrame:
     """`queue_mean`: average number in the queue over the run's time (Little: sojourns over span). `spans`: run, span.
 
-    → run, node, queue_mean, queue_found_mean, queue_max
+    → run, node, queue_mean, queue_joined_mean, queue_max
     """
     return (
         queue.select("run", "node", "queue_length", "sojourn")
@@ -72,10 +72,10 @@ def queue_per_node(queue: DataFrame, spans: DataFrame) -> DataFrame:
         .groupBy("run", "node", "span")
         .agg(
             F.sum("sojourn").alias("sojourns"),
-            F.avg("queue_length").alias("queue_found_mean"),
-            (F.max("queue_length") + 1).cast("int").alias("queue_max"),
+            F.avg("queue_length").alias("queue_joined_mean"),
+            F.max("queue_length").alias("queue_max"),
         )
-        .select("run", "node", F.try_divide("sojourns", "span").alias("queue_mean"), "queue_found_mean", "queue_max")
+        .select("run", "node", F.try_divide("sojourns", "span").alias("queue_mean"), "queue_joined_mean", "queue_max")
     )
 
 

@@ -26,7 +26,7 @@ from cubecast.pipeline.metrics.subscriptions import subscription_counts, subscri
 from cubecast.pipeline.metrics.traffic import COUNTS, arrivals_by_outcome, packet_sizes, unwanted
 
 PER_NODE: Final = (
-    *(*LOADS, "deliveries", "queue_mean", "queue_found_mean", "queue_max"),
+    *(*LOADS, "deliveries", "queue_mean", "queue_joined_mean", "queue_max"),
     *("in_flight_max", "lost", "held_max", "held_mean"),
 )
 TOTALS: Final = (
@@ -79,7 +79,7 @@ def nodes(stage: Stages, spans: DataFrame, queued: Sequence[str]) -> DataFrame:
     """One row per node that wrote rows. What cannot be known is null (queues outside of the runs in `queued`), what
     did not happen is 0. `spans`: run, span. One pivot of all facts instead of a join per theme.
 
-    → run, node, packets_sent, packets_received, bytes_sent, deliveries, queue_mean, queue_found_mean, queue_max,
+    → run, node, packets_sent, packets_received, bytes_sent, deliveries, queue_mean, queue_joined_mean, queue_max,
     in_flight_max, lost, held_max, held_mean: all double
     """
     facts = _together(

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.workloads.logs import LogFormat, read_log
 from cubecast.pipeline.workloads.profile import Profile, profile, write_subscriptions
 from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions
 from cubecast.pipeline.workloads.universe import UniverseRules, median_size, universe, universe_size
+from cubecast.pipeline.workloads.zipf import ZipfLoad, zipf_load
 
 
 def build_universe(
@@ -27,3 +29,11 @@ def build_universe(
 def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:
     require_new(out)
     return profile(write_subscriptions(synthetic_subscriptions(spark, model, seed), out), seed)
+
+
+def build_publications(spark: SparkSession, load: ZipfLoad, seed: int, out: Path) -> float:
+    """The load, written to `out`; returns the share of the busiest topic in it."""
+    require_new(out)
+    zipf_load(spark, load, seed).write.mode("overwrite").parquet(str(out))
+    (most,) = spark.read.parquet(str(out)).groupBy("rank").count().agg(F.max("count").alias("count")).collect()
+    return float(most["count"]) / load.publications
