@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
+from cubecast.cli.spark_options import spark_options
 from cubecast.errors import BadInput
 from cubecast.report.tables import print_verdict
 
@@ -20,8 +21,7 @@ Example:
 @click.command(epilog=EXAMPLE)
 @click.argument("directories", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option("--properties", metavar="P1,P5,…", help="What to decide; by default what each run promises.")
-@click.option("--master", metavar="URL", help="Where Spark runs; by default on this machine's cores.")
-@click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A Spark option; may be given again.")
+@spark_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write witnesses and verdicts as Parquet.")
 @json_option
 @click.pass_context
@@ -30,7 +30,7 @@ def verify(
     directories: tuple[Path, ...],
     properties: str | None,
     master: str | None,
-    conf: tuple[str, ...],
+    conf: tuple[tuple[str, str], ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -41,7 +41,7 @@ def verify(
     names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
     if out is not None and out.exists():
         raise BadInput(f"{out} exists; name another directory for the witnesses")
-    report = _verify(directories, names, master, [_option(text) for text in conf], out)
+    report = _verify(directories, names, master, conf, out)
     if as_json:
         print_json(report)
     else:
@@ -55,7 +55,7 @@ def _verify(
     directories: tuple[Path, ...],
     properties: list[str] | None,
     master: str | None,
-    conf: list[tuple[str, str]],
+    conf: tuple[tuple[str, str], ...],
     out: Path | None,
 ) -> dict[str, Any]:
     from cubecast.pipeline.session import spark_session
@@ -72,10 +72,3 @@ def _verify(
             verification.witness_frame(spark).write.parquet(str(out / "witnesses"))
             verification.verdict_frame(spark).write.parquet(str(out / "verdicts"))
     return verification.to_json()
-
-
-def _option(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise BadInput(f"--conf takes KEY=VALUE, not {text!r}")
-    return key, value

@@ -62,11 +62,11 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
         writer.write_all(mutant)
 
 
-def _with_spark(traces: list[Path], master: str | None) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+def _with_spark(traces: list[Path], master: str | None) -> tuple[dict[str, str], dict[str, Any]]:
     from cubecast.pipeline.metrics.measure import measure
     from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.verify import verify
 
     spark = spark_session(master)
-    verified = {path.name: verify(spark, [path]).to_json() for path in traces}
+    verified = {Path(one.run.directory).name: one.verdict for one in verify(spark, traces).runs}
     return verified, measure(spark, traces[:-1]).to_json()

@@ -35,5 +35,5 @@ def _verdicts(result: Mapping[str, Any]) -> Table:
     table = Table("trace", "reference checker", "Spark", "smallest witness", title="Verdicts", title_justify="left")
     for name, checked in result["checked"].items():
         witness = checked["witnesses"][0]["reason"] if checked["witnesses"] else ""
-        table.add_row(name, checked["verdict"], result["verified"][name]["verdict"], witness)
+        table.add_row(name, checked["verdict"], result["verified"][name], witness)
     return table

@@ -1,6 +1,8 @@
 """One simulation as data: validated once, written into the trace header, enough to repeat the run."""
 
+import json
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from math import inf
 from typing import Any
 
@@ -56,6 +58,10 @@ class SimConfig:
         if not 0 < number <= total:
             raise BadInput(f"{name} must be between 1 and {total} (or above 0% and up to 100%), not {text}")
         return max(1, round(number))
+
+    def fingerprint(self) -> str:
+        """Eight digits that differ when anything differs: two settings must not share the name of a run."""
+        return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=4).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -114,7 +114,7 @@ def simulate_to_directory(config: SimConfig, directory: Path, *, packets: bool =
 
 def run_info(config: SimConfig) -> RunInfo:
     return RunInfo(
-        run=f"{config.protocol}-{config.nodes}-{config.seed}",
+        run=f"{config.protocol}-{config.nodes}-{config.seed}-{config.fingerprint()}",
         protocol=config.protocol,
         promises=find(config.protocol).promises,
         nodes=config.nodes,
