@@ -10,5 +10,6 @@ main = CubecastGroup(
         "sim": "cubecast.cli.sim:sim",
         "check": "cubecast.cli.check:check",
         "verify": "cubecast.cli.verify:verify",
+        "sweep": "cubecast.cli.sweep:sweep",
     },
 )
