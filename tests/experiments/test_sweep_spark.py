@@ -86,11 +86,15 @@ def test_an_error_of_a_point_is_a_row_and_not_the_end(spark, tmp_path: Path):
     assert len(executions(marks)) == 2, "an error that would come again is not tried again"
 
 
-def test_the_machines_fault_ends_the_sweep_with_one_line_after_all_attempts(spark, tmp_path: Path):
-    sweep, _ = marked(tmp_path, "broken_disk", range(1))
-    with pytest.raises(SweepFailedError, match=r"no space left for 0.*run it again") as caught:
+@pytest.mark.parametrize(
+    ("kind", "says"), [("broken_disk", "OSError: no space left for 0"), ("always_dying", "worker exited unexpectedly")]
+)
+def test_what_fails_in_every_attempt_ends_the_sweep_with_one_line(spark, tmp_path: Path, kind: str, says: str):
+    sweep, _ = marked(tmp_path, kind, range(1))
+    with pytest.raises(SweepFailedError, match=says) as caught:
         run_sweep(spark, sweep, tmp_path / "out")
     assert "\n" not in str(caught.value)
+    assert sweep.expand()[0].id in str(caught.value), "the point to blame is named"
 
 
 def test_kept_traces_can_be_read_and_judged(spark, tmp_path: Path):

@@ -41,6 +41,12 @@ def dying(parameters: Parameters) -> Figures:
     return figures
 
 
+def always_dying(parameters: Parameters) -> Figures:
+    _mark(parameters)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
 def waiting(parameters: Parameters) -> Figures:
     """Long enough to be seen running."""
     threading.Event().wait(0.4)

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from cubecast.errors import CubecastError
@@ -90,18 +91,18 @@ def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: List
 
 def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[str], listener: Listener) -> None:
     """One partition per batch, in order. `range` with as many partitions as rows is never coalesced into fewer."""
-    context = spark.sparkContext
+    context, store = spark.sparkContext, Store(Path(work.directory))
     group = f"sweep-{uuid4()}"
     context.setJobGroup(group, f"sweep into {work.directory}", interruptOnCancel=True)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_task_of(work, tasks), "id string")
     try:
-        with Watch(Store(Path(work.directory)), points, context.statusTracker(), group, listener):
+        with Watch(store, points, context.statusTracker(), group, listener):
             frame.collect()
     except KeyboardInterrupt:
         context.cancelJobGroup(group)
         raise
     except Exception as error:
-        raise SweepFailedError(f"Spark gave up: {_reason(error)}; finished points are kept, run it again") from error
+        raise SweepFailedError(_told(store, error)) from error
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
 
@@ -116,11 +117,18 @@ def _task_of(work: Work, tasks: list[Batch]) -> Callable[[Iterator[pa.RecordBatc
     return run
 
 
+def _told(store: Store, error: Exception) -> str:
+    running = ", ".join(one.point for one in store.running()) or "none"
+    return f"Spark gave up: {_reason(error)} (points running: {running}); finished points are kept, run it again"
+
+
 def _reason(error: Exception) -> str:
-    """The last line that says something: Spark puts the cause after its own story."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "Exception" in line]
-    return (told or lines or [type(error).__name__])[0]
+    """The line that names the cause: the last of a Python traceback, or what the JVM's first exception says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    if isinstance(error, PythonException):
+        return lines[-1]
+    told = next((line for line in lines if "Exception: " in line), lines[0])
+    return told.rpartition("Exception: ")[2].partition(". ")[0]
 
 
 def _rows(sweep: Sweep, points: list[Point], complete: dict[str, Parameters], store: Store) -> list[dict[str, Any]]:
