@@ -12,5 +12,6 @@ main = CubecastGroup(
         "verify": "cubecast.cli.verify:verify",
         "metrics": "cubecast.cli.metrics:metrics",
         "workload": "cubecast.cli.workload:workload",
+        "sweep": "cubecast.cli.sweep:sweep",
     },
 )
