@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from bench.synthetic_traces import Fault, Shape, node_table
+
 from cubecast.pipeline import prune as pruning
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
 from cubecast.pipeline.findings import batch_of
