@@ -2,18 +2,15 @@
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.pipeline.agreement import agreement
-from cubecast.pipeline.causality import HappenedBefore
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import FOOTER, REPLAYED, SEQUENCE, TASK
 from cubecast.pipeline.judging import total_order
-from cubecast.pipeline.layout import Piece, footers, pieces, tasks
-from cubecast.pipeline.messages import RunMessages
+from cubecast.pipeline.layout import footers, pieces, tasks
 from cubecast.pipeline.passes import task_frame
 from cubecast.pipeline.staging import Run
 from cubecast.pipeline.verdict import PropertyVerdict, RunVerdict, Verification
@@ -24,12 +21,6 @@ from support.histories import parse_rows
 
 def frame(spark, rows, schema):
     return spark.createDataFrame(pa.Table.from_batches([batch_of(rows, schema)]), schema=schema)
-
-
-def no_messages() -> dict[int, RunMessages]:
-    none = np.zeros(0, np.int64)
-    before = HappenedBefore(none, np.zeros(1, np.int64), none, none, none, np.zeros(1, np.int64), none)
-    return {0: RunMessages({}, before, frozenset())}
 
 
 def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
@@ -84,7 +75,8 @@ def test_row_groups_that_share_a_node_are_one_piece():
     found = pieces(groups)
     assert [[group["group"] for group in piece.groups] for piece in found] == [[0, 1], [2, 3], [4]]
     assert [piece.nodes_mixed for piece in found] == [False, True, False]
-    assert tasks([Piece()], {}, 2)[0]["chunks"] == []
+    (task,) = tasks(found[:1], {0: "r"}, parallelism=2)
+    assert [part["groups"] for part in task["chunks"][0]] == [[0, 1]]
 
 
 def sigma(node: int, **values: object) -> dict[str, object]:
@@ -101,7 +93,7 @@ def test_agreement_finds_who_stays_below(spark):
         sigma(5, last=[0], publisher=[1 << 32], cut=[7]),
         {"run": 0, "node": 6, "incarnation": 0, "findings": []},
     ]
-    found = agreement(frame(spark, replayed, REPLAYED), no_messages)
+    found = agreement(frame(spark, replayed, REPLAYED), dict)
     told = found.selectExpr("run", "inline(findings)").select("run", "property", "node", "seq", "source", "counter")
     expected = [
         (0, "P4", 2, 9, 1, 5),
@@ -135,9 +127,7 @@ def test_verdicts_of_runs_are_joined(spark):
     )
     assert verification.verdict == "VIOLATED"
     assert verification.properties == {"K0": PropertyVerdict("VALID"), "P1": PropertyVerdict("VIOLATED", 3)}
-    expected = [
-        *(("r", "d", "K0", "VALID", 0), ("r", "d", "P1", "UNKNOWN", 0)),
-        *(("r", "d", "K0", "VALID", 0), ("r", "d", "P1", "VIOLATED", 3)),
-    ]
+    verdicts = [("K0", "VALID", 0), ("P1", "UNKNOWN", 0), ("K0", "VALID", 0), ("P1", "VIOLATED", 3)]
+    expected = [("r", "d", *one) for one in verdicts]
     found = verification.verdict_frame(spark)
     assertDataFrameEqual(found, spark.createDataFrame(expected, found.schema))
