@@ -116,7 +116,7 @@ def rebuild(
         cursor = ready.popleft()
         for topic, message in _advance(cursor, causality, confirming, waiting):
             ready.extend(waiting.pop((topic, message), ()))
-    stuck = [cursor.log.steps[cursor.place].row for cursors in waiting.values() for cursor in cursors]
+    stuck = [cursor.log.steps[cursor.place][0] for cursors in waiting.values() for cursor in cursors]
     return causality, [_circle(row) for row in stuck]
 
 

@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 
 Publisher: TypeAlias = tuple[NodeId, Incarnation]
+
+Step: TypeAlias = tuple[Event, Topic, MessageId | None]
+"""A row that moves knowledge: `publish`, `deliver`, or `subscribed` (which names no message)."""
 
 # A message's identity is cut out of the row by position: naming the fields one by one takes three times as long.
 assert Event._fields[5:9] == ("topic", "source", "source_incarnation", "counter")
@@ -24,15 +27,7 @@ LAST_KINDS: Final = frozenset({Kind.QUIESCENT, Kind.STOP, Kind.CRASH})
 
 
 def message_of(row: Event) -> MessageId:
-    return MessageId._make(row[6:9])
-
-
-class Step(NamedTuple):
-    """A row that moves knowledge: `publish`, `deliver`, or `subscribed` (which names no message)."""
-
-    row: Event
-    topic: Topic
-    message: MessageId | None
+    return tuple.__new__(MessageId, row[6:9])
 
 
 def publisher_of(message: MessageId) -> Publisher:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from cubecast.check.history import LAST_KINDS, Log, Step, Subscription, TopicHistory, message_of, publisher_of
+from cubecast.check.history import LAST_KINDS, Log, Subscription, TopicHistory, message_of, publisher_of
 from cubecast.check.verdict import Violation
 from cubecast.ids import MessageId, Topic
 from cubecast.trace.event import Event
@@ -118,7 +118,7 @@ class _Reading:
             self.broken(row, f"publication number {message.counter} follows number {expected - 1} of this log")
         topic.count[self.me] = message.counter
         topic.published.setdefault(message, row)
-        self.log.steps.append(Step(row, topic.topic, message))
+        self.log.steps.append((row, topic.topic, message))
 
     def on_acknowledged(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
         if publisher_of(message) != self.me or message not in topic.published:
@@ -131,7 +131,7 @@ class _Reading:
 
     def on_deliver(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
         topic.deliveries.append((message, row))
-        self.log.steps.append(Step(row, topic.topic, message))
+        self.log.steps.append((row, topic.topic, message))
         sigma = self.open.get(topic.topic)
         if sigma is None:
             topic.strays.append(row)
@@ -140,7 +140,7 @@ class _Reading:
             sigma.repeats.append(row)
         else:
             sigma.deliveries[message] = row
-            sigma.heard.add(publisher_of(message))
+            sigma.heard.add(message[:2])
 
     def on_receive(self, row: Event) -> None:
         sigma = self.open.get(row.topic) if row.topic is not None else None
@@ -187,7 +187,7 @@ class _Reading:
             self.broken(row, "the subscription is confirmed a second time", other_seq=sigma.confirmed.seq)
             return
         sigma.confirmed = row
-        self.log.steps.append(Step(row, topic.topic, None))
+        self.log.steps.append((row, topic.topic, None))
         self.on_cut(row, topic)
 
     def on_unsubscribe(self, row: Event, topic: TopicHistory) -> None:

@@ -10,5 +10,9 @@ main = CubecastGroup(
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",
+        "verify": "cubecast.cli.verify:verify",
+        "metrics": "cubecast.cli.metrics:metrics",
+        "workload": "cubecast.cli.workload:workload",
+        "sweep": "cubecast.cli.sweep:sweep",
     },
 )

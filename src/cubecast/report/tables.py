@@ -37,10 +37,10 @@ def print_verdict(console: Console, report: Mapping[str, Any]) -> None:
     for name, one in report["properties"].items():
         table.add_row(name, one["verdict"], f"{one['violations']:,}")
     console.print(table)
-    counts = ", ".join(f"{report[name]:,} {name}" for name in ("runs", "messages", "deliveries"))
-    console.print(f"{report['verdict']}: {counts}")
     _print_list(console, "Not known because", report["unknown_because"])
     _print_list(console, "Smallest witnesses", [_witness(one) for one in report["witnesses"]])
+    runs = f" in {report['runs']:,} runs" if report["runs"] > 1 else ""
+    console.print(f"{report['verdict']}: {report['messages']:,} messages, {report['deliveries']:,} deliveries{runs}")
 
 
 def _witness(one: Mapping[str, Any]) -> str:
@@ -52,4 +52,4 @@ def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
     if lines:
         console.print(f"{title}:")
     for line in lines:
-        console.print(f"  {line}", markup=False)
+        console.print(f"  {line}", markup=False, soft_wrap=True)

@@ -40,12 +40,12 @@ class Study:
         frontier = causality.causes([causality.row[effect]])[0]
         return bool(cause.counter <= frontier[causality.column[cause[:2]]])
 
-    def owes(self, view: Deliveries, message: MessageId, without: bool = True) -> bool:
+    def owes(self, view: Deliveries, message: MessageId) -> bool:
         """Must this correct subscription deliver the message, even if its own delivery of it did not show that?"""
         publisher = message[:2]
         if not view.sigma.correct or view.sigma.excludes(message):
             return False
-        others = (other for other in view.messages if other[:2] == publisher and (other != message or not without))
+        others = (other for other in view.messages if other[:2] == publisher and other != message)
         return publisher in view.sigma.stated or next(others, None) is not None
 
 
