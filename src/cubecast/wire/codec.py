@@ -12,7 +12,7 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.protocol.vcube.cubecast.packets import PACKETS as CUBECAST_PACKETS
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.protocol.vcube.vcube_pb import Membership
+from cubecast.protocol.vcube.vcube_pb_packets import Membership
 
 # Tags are part of the format: append, never renumber.
 PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, *CUBECAST_PACKETS, Membership)

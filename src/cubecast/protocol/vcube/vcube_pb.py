@@ -20,7 +20,6 @@ ever (R3); newcomers as in VCube-PS. Deviations are listed in docs/papers/vcube-
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
@@ -30,7 +29,6 @@ from cubecast.protocol.contract import (
     Deliver,
     Effects,
     Observe,
-    Packet,
     Published,
     Send,
     SetTimer,
@@ -39,17 +37,11 @@ from cubecast.protocol.contract import (
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, PubAck
 from cubecast.protocol.vcube.topology import children, cluster, first_child, ids_of
+from cubecast.protocol.vcube.vcube_pb_packets import Membership
 
 ROOT: Final = -1  # in place of a parent: this node broadcasts the message itself
 NOBODY: Final = -2  # the parent is gone; the dissemination goes on
 ROUND: Final = "round"
-
-
-@dataclass(slots=True)
-class Membership(Packet):
-    """VCube-Top: what the sender learned about memberships since its last testing round."""
-
-    news: tuple[tuple[str, Entry], ...]
 
 
 class Topic:
