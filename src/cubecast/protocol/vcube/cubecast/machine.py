@@ -56,6 +56,13 @@ class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
     """Others hold this incarnation faulty."""
 
 
+def _takes_part(packet: AnyPacket) -> bool:
+    """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
+    if isinstance(packet, Test | Settle):
+        return packet.asking
+    return isinstance(packet, Publication | Wave | Ack | Ask | Stable)
+
+
 class Cubecast:
     """One node. `initial` names, per topic, the nodes (a mask) that subscribed before the start of incarnation 0."""
 
@@ -192,7 +199,7 @@ class Cubecast:
         if isinstance(packet, Hello) or self._joining is not None:
             self._hold_alive(Life(sender, packet.by))
             return True
-        if isinstance(packet, Publication | Wave | Test):
+        if _takes_part(packet):
             self._send_obituary(sender, packet.by)
         return False
 
