@@ -106,18 +106,19 @@ class World:
         pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
         log, received = self.statistics.log.append, self.statistics.reception.append
         special = self._coded or self._records_packets or self._careful
+        events = self.events
         send = self.network.carry if self.network.plain and not self._records_packets else self._send_observed
         while (event := pop()) is not None:
             time, _, node, sender, packet = event
-            if time > until or self.events >= most_events:
+            if time > until or events >= most_events:
                 self._scheduler.push(event)
                 return False
             self.now = time
             if node == _CALL or node in away:
                 self._call_or_keep(event)
                 continue
-            self.events += 1
-            if not self.events & FOLD_EVERY:
+            self.events = events = events + 1
+            if not events & FOLD_EVERY:
                 self.statistics.fold()
             log(time)
             log(node)
