@@ -44,7 +44,7 @@ class Simulation:
             "seed": self.config.seed,
             "nodes": self.config.nodes,
             "digest": world.statistics.digest(),
-            **report(world.statistics, sum(world.network.packets_sent), world.network.mean_queue_length()),
+            **report(world.statistics, world.network),
             "simulated_time": world.now,
             "events": world.events,
             "wall_seconds": seconds,
@@ -69,7 +69,9 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
         settings,
     )
     delay = parse_delay(config.propagation, stream(config.seed, "network"), config.nodes)
-    network = Network(config.nodes, delay, config.processing, config.transmission, config.fifo_links)
+    network = Network(
+        config.nodes, delay, config.processing, config.transmission, config.fifo_links, config.queued_control
+    )
     world = World(nodes, entry.build(setup), network, recorder=recorder, coded=config.coded, careful=careful)
     for topic, some in members.items():
         for node in some:
@@ -112,7 +114,7 @@ def simulate_to_directory(config: SimConfig, directory: Path, *, packets: bool =
 
 def run_info(config: SimConfig) -> RunInfo:
     return RunInfo(
-        run=f"{config.protocol}-{config.nodes}-{config.seed}",
+        run=f"{config.protocol}-{config.nodes}-{config.seed}-{config.fingerprint()}",
         protocol=config.protocol,
         promises=find(config.protocol).promises,
         nodes=config.nodes,
