@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from cubecast.errors import CubecastError
 from cubecast.experiments.sweep.grid import Parameters, Point, Sweep
+from cubecast.experiments.sweep.job import Job
 from cubecast.experiments.sweep.kinds import find_kind
 from cubecast.experiments.sweep.plan import Batch, batches, checked_points
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
@@ -93,18 +94,17 @@ def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[st
     """One partition per batch, in order. `range` with as many partitions as rows is never coalesced into fewer."""
     context, store = spark.sparkContext, Store(Path(work.directory))
     group = f"sweep-{uuid4()}"
-    context.setJobGroup(group, f"sweep into {work.directory}", interruptOnCancel=True)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_task_of(work, tasks), "id string")
-    try:
-        with Watch(store, points, context.statusTracker(), group, listener):
-            frame.collect()
-    except KeyboardInterrupt:
-        context.cancelJobGroup(group)
-        raise
-    except Exception as error:
+    job = Job(frame, group)
+    with Watch(store, points, context.statusTracker(), group, listener):
+        try:
+            error = job.result()
+        except KeyboardInterrupt:
+            context.cancelJobGroup(group)
+            job.join()
+            raise
+    if error is not None:
         raise SweepFailedError(_told(store, error)) from error
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
 
 
 def _task_of(work: Work, tasks: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
