@@ -31,7 +31,9 @@ def spark() -> Iterator["SparkSession"]:  # noqa: F821 - PySpark is imported onl
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that uses the session is a Spark test; nobody has to remember the marker."""
+    """A test that uses the session is a Spark test, and all of them run in one worker; nobody has to remember that."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -10,6 +10,8 @@ main = CubecastGroup(
         "sim": "cubecast.cli.sim:sim",
         "check": "cubecast.cli.check:check",
         "verify": "cubecast.cli.verify:verify",
+        "metrics": "cubecast.cli.metrics:metrics",
+        "workload": "cubecast.cli.workload:workload",
         "sweep": "cubecast.cli.sweep:sweep",
     },
 )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from cubecast.errors import TraceError
 from cubecast.pipeline.causality import HappenedBefore, causal_order, groups
 from cubecast.pipeline.messages import RunMessages, TopicMessages
+from cubecast.pipeline.prune import prune
 from cubecast.pipeline.rows import Ints
 from cubecast.pipeline.subscriptions import pack, pack_one
 
@@ -96,6 +97,8 @@ def assemble(summary: RunSummary) -> None:
     if len(before.order) < len(before.log_of):
         summary.circle = topics
         return
+    deliveries = sum(log.deliveries for log in summary.logs)
+    topics = {name: prune(table, deliveries) for name, table in topics.items()}
     whole = frozenset(log.key for log in summary.logs if log.ending != "short")
     summary.messages = RunMessages(topics, before, whole)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cubecast.pipeline.findings import Finding
+from cubecast.pipeline.findings import MOST_PER_PROPERTY, Finding
 from cubecast.pipeline.messages import FOREVER
 from cubecast.pipeline.rows import Flags, Ints
 from cubecast.pipeline.subscriptions import pack, pack_one
@@ -123,10 +123,13 @@ class Examination:
     def creation_and_duplication(self) -> Iterator[Finding]:
         """P1 and P2."""
         view = self.view
-        for row, slot in zip(view.at.tolist(), view.slot.tolist(), strict=True):
-            if slot < 0 or self.topic.failed[slot]:
-                yield created(view, row, slot)
-        for row in view.at[self.repeats].tolist():
+        wrong = np.append(self.topic.failed, True)[view.slot]
+        sure = (view.slot >= 0) | np.isin(view.key, list(view.run.whole))
+        for certain in (True, False):
+            for which, weight in first_few(wrong & (sure == certain)):
+                yield created(view, int(view.at[which]), int(view.slot[which]))._replace(weight=weight)
+        for which in self.repeats.tolist():
+            row = int(view.at[which])
             message = view.message(row)
             yield view.finding("P2", row, f"{message} is delivered a second time", message)
         stated = np.zeros(len(self.keys), np.int64)
@@ -140,10 +143,11 @@ class Examination:
         for place in np.unique(self.column).tolist():
             mine = np.flatnonzero(self.column == place)
             highest = np.maximum.accumulate(self.counter[mine])
-            for late in np.flatnonzero(self.counter[mine] < highest).tolist():
+            for late, weight in first_few(self.counter[mine] < highest):
                 row = int(self.at[mine[late]])
                 before = message_id(self.keys[place], highest[late])
-                yield self.view.finding("P5", row, f"{self.view.message(row)} is delivered after {before}", before)
+                reason = f"{self.view.message(row)} is delivered after {before}"
+                yield self.view.finding("P5", row, reason, before)._replace(weight=weight)
 
     def causal(self) -> Iterator[Finding]:
         """P7: a cause that is delivered, but later."""
@@ -156,43 +160,53 @@ class Examination:
             upto = np.searchsorted(counter, self.causes(place), side="right") - 1
             late = (upto >= 0) & (latest[np.maximum(upto, 0)] > self.at) & ~blamed
             blamed |= late
-            for which in np.flatnonzero(late).tolist():
+            for which, weight in first_few(late):
                 cause = message_id(self.keys[place], counter[np.argmax(row > self.at[which])])
                 message = self.view.message(int(self.at[which]))
                 reason = f"{message} is delivered before {cause}, which it depends on"
-                yield self.view.finding("P7", int(self.at[which]), reason, cause)
+                yield self.view.finding("P7", int(self.at[which]), reason, cause)._replace(weight=weight)
 
     def gapless(self) -> Iterator[Finding]:
         """P6 and P8: a cause that is neither excluded nor delivered nor excused before."""
-        blame: dict[int, tuple[int, int]] = {}
+        size = len(self.at)
+        blamed, missing, sure = np.full(size, -1), np.zeros(size, np.int64), np.zeros(size, bool)
         for place in np.flatnonzero(self.cut < FOREVER).tolist():
             latest, cut = self.accounted(place)
             reach = cut + np.searchsorted(latest, self.at)
             own = (self.column == place) & (self.counter > cut) & (reach < self.counter - 1)
-            for which in np.flatnonzero(own).tolist():
-                missing = message_id(self.keys[place], reach[which] + 1)
+            for which, weight in first_few(own):
+                lacking = message_id(self.keys[place], reach[which] + 1)
                 message = self.view.message(int(self.at[which]))
-                reason = f"{message} is delivered, but {missing} was not delivered before it"
-                yield self.view.finding("P6", int(self.at[which]), reason, missing)
-            for which in np.flatnonzero(self.causes(place) > reach).tolist():
-                if which not in blame or self.implied[blame[which][0]] > self.implied[place]:
-                    blame[which] = (place, int(reach[which]) + 1)
-        for which, (place, counter) in blame.items():
-            missing = message_id(self.keys[place], counter)
-            reason = f"{self.view.message(int(self.at[which]))} is delivered without {missing}, which it depends on"
-            certain = self.view.log.whole or not self.implied[place]
-            yield self.view.finding("P8", int(self.at[which]), reason, missing, bool(certain))
+                reason = f"{message} is delivered, but {lacking} was not delivered before it"
+                yield self.view.finding("P6", int(self.at[which]), reason, lacking)._replace(weight=weight)
+            certain = bool(self.view.log.whole or not self.implied[place])
+            worse = (self.causes(place) > reach) & ((blamed < 0) | (certain & ~sure))
+            blamed[worse], missing[worse], sure[worse] = place, reach[worse] + 1, certain
+        for certain in (True, False):
+            for which, weight in first_few((blamed >= 0) & (sure == certain)):
+                lacking = message_id(self.keys[blamed[which]], missing[which])
+                message = self.view.message(int(self.at[which]))
+                reason = f"{message} is delivered without {lacking}, which it depends on"
+                finding = self.view.finding("P8", int(self.at[which]), reason, lacking, certain)
+                yield finding._replace(weight=weight)
 
     def validity(self) -> Iterator[Finding]:
         """P3: acknowledged by a correct publisher, not excluded, and not here."""
         owed = self.topic.owed.copy()
         owed[self.slot[self.slot >= 0]] = False
-        for slot in np.flatnonzero(owed).tolist():
-            key, counter = int(self.topic.publishers[self.topic.publisher_of[slot]]), int(self.topic.counter_of[slot])
-            if counter > self.cut[np.searchsorted(self.keys, key)]:
-                message = message_id(key, counter)
-                reason = f"{message} was acknowledged but is not delivered here"
-                yield self.view.finding("P3", self.view.last_row, reason, message=message)
+        publisher = self.topic.publishers[self.topic.publisher_of]
+        owed &= self.topic.counter_of > self.cut[np.searchsorted(self.keys, publisher)]
+        for slot, weight in first_few(owed):
+            message = message_id(publisher[slot], self.topic.counter_of[slot])
+            reason = f"{message} was acknowledged but is not delivered here"
+            yield self.view.finding("P3", self.view.last_row, reason, message=message)._replace(weight=weight)
+
+
+def first_few(wrong: Flags) -> Iterator[tuple[int, int]]:
+    """The first wrong places, and how many each stands for: the last one for all that follow."""
+    places = np.flatnonzero(wrong)
+    for number, place in enumerate(places[:MOST_PER_PROPERTY].tolist(), 1):
+        yield place, len(places) - number + 1 if number == MOST_PER_PROPERTY else 1
 
 
 def _first_of_each(column: Ints, counter: Ints) -> Ints:

@@ -26,14 +26,16 @@ class Finding(NamedTuple):
     other: tuple[int, int, int] | None = None
     other_seq: int | None = None
     certain: bool = True
+    weight: int = 1
+    """How many violations it stands for."""
 
-    def row(self, weight: int) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
         source, source_incarnation, counter = self.message or (None, None, None)
         other_source, other_incarnation, other_counter = self.other or (None, None, None)
         return {
             "property": self.property,
             "certain": self.certain,
-            "weight": weight,
+            "weight": self.weight,
             "node": self.node,
             "incarnation": self.incarnation,
             "topic": self.topic,
@@ -58,9 +60,9 @@ def finding_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     rows = []
     for found in kinds.values():
         found.sort(key=lambda finding: finding.seq)
-        kept = found[:MOST_PER_PROPERTY]
-        rows += [finding.row(1) for finding in kept[:-1]]
-        rows.append(kept[-1].row(1 + len(found) - len(kept)))
+        kept, others = found[:MOST_PER_PROPERTY], found[MOST_PER_PROPERTY:]
+        rows += [finding.row() for finding in kept[:-1]]
+        rows.append(kept[-1]._replace(weight=sum(finding.weight for finding in [kept[-1], *others])).row())
     return rows
 
 

@@ -53,10 +53,8 @@ def log_row(rows: Rows, log: Log) -> dict[str, Any]:
     if log.repeated is not None:
         finding = Finding("K0", log.node, log.incarnation, log.repeated, f"two rows are number {log.repeated}")
         return summary | {"findings": finding_rows([finding])}
-    kind = rows.kind[log.start : log.stop]
-    published = np.flatnonzero(kind == PUBLISH) + log.start
-    acknowledged = np.flatnonzero(kind == ACKNOWLEDGED) + log.start
-    wrong = [*_after_the_end(log, kind), *_publications(rows, log, published)]
+    published, acknowledged = _rows_of_kind(rows, log, PUBLISH), _rows_of_kind(rows, log, ACKNOWLEDGED)
+    wrong = [*_after_the_end(rows, log), *_publications(rows, log, published)]
     wrong += _acknowledgements(rows, log, published, acknowledged)
     wrong += _subscriptions(rows, log)
     summary["findings"] = finding_rows(_finding(rows, log, contradiction) for contradiction in wrong)
@@ -73,10 +71,14 @@ def _finding(rows: Rows, log: Log, wrong: Contradiction) -> Finding:
     return Finding("K0", log.node, log.incarnation, int(rows.seq[row]), wrong.reason, topic, message=mid)
 
 
-def _after_the_end(log: Log, kind: Ints) -> list[Contradiction]:
-    ends = np.flatnonzero(np.isin(kind, FINAL))
-    if len(ends) and ends[0] + 1 < len(kind):
-        return [Contradiction(log.start + int(ends[0]) + 1, "comes after the log ended in stop or crash")]
+def _rows_of_kind(rows: Rows, log: Log, kind: int) -> Ints:
+    return np.flatnonzero(rows.kind[log.start : log.stop] == kind) + log.start
+
+
+def _after_the_end(rows: Rows, log: Log) -> list[Contradiction]:
+    ends = np.concatenate([_rows_of_kind(rows, log, kind) for kind in FINAL])
+    if len(ends) and ends.min() + 1 < log.stop:
+        return [Contradiction(int(ends.min()) + 1, "comes after the log ended in stop or crash")]
     return []
 
 
@@ -124,10 +126,9 @@ def _subscriptions(rows: Rows, log: Log) -> list[Contradiction]:
 
 
 def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict[str, Any]:
-    kind = rows.kind[log.start : log.stop]
-    failed = np.flatnonzero(kind == FAILED) + log.start
+    failed = _rows_of_kind(rows, log, FAILED)
     failed = failed[_own(rows, log, failed)]
-    gaps = np.flatnonzero(kind == GAP) + log.start
+    gaps = _rows_of_kind(rows, log, GAP)
     lengths, claim_source, claim_incarnation, claim_counter = rows.list_at("deps", published)
     return {
         "publish_topic": rows.topic[published],

@@ -12,6 +12,7 @@ import numpy as np
 
 from cubecast.pipeline.causality import HappenedBefore, propagate
 from cubecast.pipeline.rows import Flags, Ints
+from cubecast.pipeline.subscriptions import pack
 
 FOREVER = int(np.iinfo(np.int64).max)
 """A cut that excludes everything."""
@@ -49,21 +50,22 @@ class TopicMessages:
         """Places of packed publishers in `publishers`; −1 for those that are not there."""
         if not len(self.publishers):
             return np.full(len(keys), -1)
-        table = self._rank_table
-        if table is not None:
-            source = keys >> 32
-            inside = (source >= 0) & (source < len(table)) & ((keys & 0xFFFFFFFF) == 0)
-            found: Ints = np.where(inside, table[np.where(inside, source, 0)], -1)
-            return found
         place = np.searchsorted(self.publishers, keys)
         place[place == len(self.publishers)] = 0
         return np.where(self.publishers[place] == keys, place, -1)
+
+    def rank_of(self, source: Ints, incarnation: Ints) -> Ints:
+        """The same for publishers that are not packed; nearly always a look into a small table will do."""
+        table = self._rank_table
+        if table is None or incarnation.any() or not len(source) or source.min() < 0 or source.max() >= len(table):
+            return self.rank(pack(source, incarnation))
+        return table[source]
 
     @cached_property
     def _rank_table(self) -> Ints | None:
         """Rank by node id, when all publishers are first incarnations with small ids, as they nearly always are."""
         source = self.publishers >> 32
-        if (self.publishers & 0xFFFFFFFF).any() or source[0] < 0 or source[-1] > 1_000_000:
+        if not len(source) or (self.publishers & 0xFFFFFFFF).any() or source[0] < 0 or source[-1] > 1_000_000:
             return None
         table = np.full(int(source[-1]) + 1, -1)
         table[source] = np.arange(len(source))
@@ -75,6 +77,10 @@ class TopicMessages:
             return np.full(len(rank), -1)
         known = (rank >= 0) & (counter >= 1) & (counter <= self.count[rank])
         return np.where(known, self.base[rank] + counter - 1, -1)
+
+    @cached_property
+    def known_publishers(self) -> frozenset[int]:
+        return frozenset(self.publishers.tolist())
 
     @cached_property
     def publisher_of(self) -> Ints:

@@ -77,9 +77,9 @@ def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> d
         "subscribed": view.subscribed_seq,
         "last_seq": int(view.rows.seq[view.last_row]),
         "deliveries": len(view.at),
-        **_vectors(view),
+        **(_vectors(view) if places is None else _certified_vectors(view)),
         "findings": finding_rows(findings),
-        "lost": [finding.row(1) for finding in lost if finding.other is None],
+        "lost": [finding.row() for finding in lost if finding.other is None],
         "heard_publisher": [key for key, _ in heard],
         "heard_counter": [counter for _, counter in heard],
     }
@@ -101,6 +101,19 @@ def _vectors(view: View) -> dict[str, Any]:
     last = np.zeros(len(keys), np.int64)
     np.maximum.at(last, column[: len(view.at)], view.counter)
     return {"publisher": keys, "cut": [view.stated.get(key, 0) for key in keys.tolist()], "last": last}
+
+
+def _certified_vectors(view: View) -> dict[str, Any]:
+    """The same without a sort: all publishers are known, and each one's last delivery is its highest counter."""
+    last = np.full(len(view.topic.publishers), -1, np.int64)
+    last[view.rank] = view.counter
+    stated = {key: cut for key, cut in view.stated.items() if key in view.topic.known_publishers}
+    places = view.topic.rank(np.array(list(stated), np.int64))
+    last[places] = np.maximum(last[places], 0)
+    cut = np.zeros(len(last), np.int64)
+    cut[places] = list(stated.values())
+    told = last >= 0
+    return {"publisher": view.topic.publishers[told], "cut": cut[told], "last": last[told]}
 
 
 def _dishonest(view: View) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ class Log(NamedTuple):
 
 @dataclass
 class Rows:
-    """Columns in log order; missing integers are 0, and only readable rows are ever looked at."""
+    """Columns; the rows of a log lie together and in order. Missing integers are 0 and never looked at."""
 
     run: Ints
     node: Ints
@@ -99,7 +99,7 @@ _ID_PARTS = ("source", "source_incarnation", "counter")
 
 
 def rows_of(table: pa.Table) -> Rows:
-    """A table whose `run` column holds run numbers, as sorted columns cut into logs."""
+    """A table whose `run` column holds run numbers, as columns cut into logs."""
     table = table.unify_dictionaries().combine_chunks()
     placed = _placed(table)
     homeless = []
@@ -107,17 +107,18 @@ def rows_of(table: pa.Table) -> Rows:
         homeless = pc.unique(table.filter(pa.array(~placed)).column("run")).to_pylist()
         table = table.filter(pa.array(placed)).combine_chunks()
     columns = {name: _integers(table, name) for name in ("run", *INTEGERS)}
-    order = _order(columns)
     kind, _ = _codes(table, "kind", CODE)
     topic, topics = _codes(table, "topic", None)
-    named = _valid(table, "source") & _valid(table, "source_incarnation") & _valid(table, "counter")
+    columns |= {"kind": kind, "topic": topic, "named": _named(table)}
     lists = {name: _chunk(table, name) for name in ("deps", "cut") if name in table.column_names}
-    columns |= {"kind": kind, "topic": topic, "named": named}
-    if order is not None:
+    starts = _log_starts(columns)
+    if starts is None:
+        order = np.lexsort([columns[name] for name in ("seq", "incarnation", "node", "run")])
         columns = {name: values[order] for name, values in columns.items()}
         lists = {name: values.take(pa.array(order)) for name, values in lists.items()}
+        starts = np.flatnonzero(_changes(columns))
     rows = Rows(**columns, topics=topics, lists=lists, homeless=homeless, logs=[])
-    rows.logs = _logs(rows)
+    rows.logs = _logs(rows, starts)
     return rows
 
 
@@ -132,6 +133,16 @@ def _valid(table: pa.Table, name: str) -> Flags:
         return np.ones(len(column), bool)
     valid: Flags = pc.is_valid(column).to_numpy(zero_copy_only=False)
     return valid
+
+
+def _named(table: pa.Table) -> Flags:
+    """Which rows name a message. Usually the three columns lack values in the same rows: then one is enough."""
+    columns = [_chunk(table, name) for name in ("source", "source_incarnation", "counter")]
+    named = _valid(table, "source")
+    bitmaps = [column.buffers()[0] if column.null_count and not column.offset else None for column in columns]
+    if bitmaps[0] is None or any(bitmap is None or bitmap != bitmaps[0] for bitmap in bitmaps):
+        named = named & _valid(table, "source_incarnation") & _valid(table, "counter")
+    return named
 
 
 def _placed(table: pa.Table) -> Flags | None:
@@ -166,37 +177,44 @@ def _codes(table: pa.Table, name: str, known: dict[Any, int] | None) -> tuple[In
     return table_of_codes.astype(dtype)[places.to_numpy()], words
 
 
-def _order(columns: dict[str, Ints]) -> Ints | None:
-    """How to sort rows into logs, or None when they lie in order already, as our own writer leaves them."""
-    keys = [columns[name] for name in ("run", "node", "incarnation", "seq")]
-    undecided = np.ones(max(len(keys[0]) - 1, 0), bool)
-    for values in keys:
-        before, after = values[:-1], values[1:]
-        if (undecided & (before > after)).any():
-            return np.lexsort(keys[::-1])
-        undecided &= before == after
-    return None
-
-
-def _logs(rows: Rows) -> list[Log]:
-    total = len(rows.seq)
-    if not total:
-        return []
-    change = np.zeros(total, bool)
-    change[0] = True
-    for values in (rows.run, rows.node, rows.incarnation):
+def _changes(columns: dict[str, Ints]) -> Flags:
+    """Where a row belongs to another log than the row before it."""
+    change = np.zeros(len(columns["seq"]), bool)
+    change[:1] = True
+    for name in ("run", "node", "incarnation"):
+        values = columns[name]
         change[1:] |= values[1:] != values[:-1]
+    return change
+
+
+def _log_starts(columns: dict[str, Ints]) -> Ints | None:
+    """Where the logs start, if each lies in one piece and in order, as our own writer leaves them; else None."""
+    change = _changes(columns)
     starts = np.flatnonzero(change)
-    ends = np.append(starts[1:], total)
-    misplaced = rows.seq != np.arange(total) - np.repeat(starts, ends - starts)
+    names = {tuple(columns[name][start] for name in ("run", "node", "incarnation")) for start in starts.tolist()}
+    seq = columns["seq"]
+    if len(names) < len(starts) or not ((seq[1:] > seq[:-1]) | change[1:]).all():
+        return None
+    return starts
+
+
+def _logs(rows: Rows, starts: Ints) -> list[Log]:
+    """Logs by run, node and incarnation, wherever their rows start."""
+    ends = np.append(starts[1:], len(rows.seq))[: len(starts)]
     unreadable = _unreadable(rows)
-    suspect = misplaced | unreadable
-    clean = not suspect.any()
-    return [_log(rows, int(a), int(b), None if clean else suspect[a:b], unreadable) for a, b in _pairs(starts, ends)]
-
-
-def _pairs(starts: Ints, ends: Ints) -> "zip[tuple[Any, Any]]":
-    return zip(starts, ends, strict=True)
+    anything = unreadable.any()
+    logs = []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        seq = rows.seq[start:end]
+        suspect = None
+        # Rising from 0 to one less than their number, they miss nothing.
+        if seq[0] != 0 or seq[-1] != end - start - 1 or not (seq[1:] > seq[:-1]).all():
+            suspect = seq != np.arange(end - start)
+        if anything:
+            bad = unreadable[start:end]
+            suspect = bad if suspect is None else suspect | bad
+        logs.append(_log(rows, start, end, suspect, unreadable))
+    return sorted(logs)
 
 
 def _log(rows: Rows, start: int, end: int, suspect: Flags | None, unreadable: Flags) -> Log:

@@ -35,7 +35,7 @@ class View:
 
     @cached_property
     def rank(self) -> Ints:
-        return self.topic.rank(self.key)
+        return self.topic.rank_of(self.rows.source[self.at], self.rows.source_incarnation[self.at])
 
     @cached_property
     def slot(self) -> Ints:
@@ -110,4 +110,4 @@ class View:
 
 
 def message_id(key: int, counter: int) -> tuple[int, int, int]:
-    return (*unpack(key), int(counter))
+    return (*unpack(int(key)), int(counter))
