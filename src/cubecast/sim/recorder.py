@@ -45,13 +45,11 @@ class Recorder:
             self.about(node, incarnation, time, Kind.DELIVER, effect.topic, message)
 
     def packet(
-        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, packet: Any, **columns: Any
+        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
     ) -> None:
-        if packet.publication:
-            count = len(packet.payloads)
-            self.about(
-                node, incarnation, time, kind, packet.topic, packet.message, peer=peer, messages=count, **columns
-            )
+        if carried.publication:
+            columns |= {"peer": peer, "messages": len(carried.payloads)}
+            self.about(node, incarnation, time, kind, carried.topic, carried.message, **columns)
         else:
             self.row(node, incarnation, time, kind, peer=peer, messages=0, **columns)
 

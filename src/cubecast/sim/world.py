@@ -134,14 +134,14 @@ class World:
         machine = self.machines[node]
         effects = machine.on_packet(time, sender, packet)
         if packet.publication:
-            self._count_reception(node, packet, effects)
+            for part in packet.messages if packet.bundle else (packet,):
+                self._count_reception(node, packet.topic, part.message, effects)
         if effects:
             self._apply(node, effects, packet, hops)
         if self._careful:
             machine.invariants()
 
-    def _count_reception(self, node: NodeId, packet: Any, effects: Effects) -> None:
-        message, topic = packet.message, packet.topic
+    def _count_reception(self, node: NodeId, topic: str, message: MessageId, effects: Effects) -> None:
         if message.source == node:
             return
         if topic not in self.subscriptions[node]:

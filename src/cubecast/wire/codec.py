@@ -9,10 +9,11 @@ from typing import Any, get_type_hints
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.protocol.vcube.causal_messages import CausalPacket
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 
 # Tags are part of the format: append, never renumber.
-PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck)
+PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, CausalPacket)
 MAX_PACKET_BYTES = 1 << 20
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")  # sets are sorted
