@@ -8,7 +8,7 @@ from typing import Any
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
-from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, Tree
+from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, PacketOrder, Tree
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
@@ -139,6 +139,7 @@ _ENTRIES = (
         {
             "aggregation": Setting(Aggregation.ON, "off, on, or riding: unrelated messages join a postponed packet"),
             "tree": Setting(Tree.SOURCE, "source: a tree per publisher; single: that of node 0"),
+            "order": Setting(PacketOrder.ARRIVAL, "of the messages in a packet: arrival, causal, or whole packets"),
             "mtu": Setting(1500, "bytes per packet at most, header included"),
         },
     ),

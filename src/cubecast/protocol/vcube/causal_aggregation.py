@@ -42,10 +42,23 @@ class Tree(Enum):
     SINGLE = "single"  # the one of node 0, to which a publisher hands its message
 
 
+class PacketOrder(Enum):
+    """How the messages of one packet follow each other, on which the papers are silent and much depends.
+
+    A receiver handles them one after the other. If an effect comes before its cause, it is postponed again and leaves
+    again with the cause, so what was aggregated once stays together. The other way round the cause goes on alone.
+    """
+
+    ARRIVAL = "arrival"  # as the pending set was filled; effects that overtook their causes stay before them
+    CAUSAL = "causal"  # causes first: by the number of messages in their past
+    WHOLE = "whole"  # as they arrived, and the receiver forwards when it has taken in the whole packet
+
+
 @dataclass(frozen=True)
 class CausalParameters:
     aggregation: Aggregation = Aggregation.ON
     tree: Tree = Tree.SOURCE
+    order: PacketOrder = PacketOrder.ARRIVAL
     mtu: int = 1500
 
     def __post_init__(self) -> None:
@@ -114,6 +127,7 @@ class Group:
 
     def receive(self, packet: CausalPacket, effects: Effects) -> None:
         readable: list[Held] = []
+        whole: list[Held] = []
         for message in packet.messages:
             source, _, counter = message.message
             if counter <= self.seen[source] or counter in self.early.get(source, ()):
@@ -125,8 +139,12 @@ class Group:
                 self._forward_at_once(held, packet, effects)
             fresh = self._advance(source)
             readable += fresh
-            if fresh and self.parameters.aggregation is not Aggregation.OFF:
-                self._forward(source, fresh, packet, effects)
+            if self.parameters.order is PacketOrder.WHOLE:
+                whole += fresh
+            elif fresh and self.parameters.aggregation is not Aggregation.OFF:
+                self._forward(fresh, packet, effects)
+        if whole and self.parameters.aggregation is not Aggregation.OFF:
+            self._forward(whole, packet, effects)
         self._deliver(readable, effects)
 
     def _advance(self, source: NodeId) -> list[Held]:
@@ -149,14 +167,14 @@ class Group:
             whole = packet if len(packet.messages) == 1 else CausalPacket(self.topic, (held.message,))
             effects.append(Send(peers, whole))
 
-    def _forward(self, source: NodeId, fresh: list[Held], cause: CausalPacket, effects: Effects) -> None:
-        """Send each child what the arrival of `fresh`, of one source, made complete for it: the aggregate."""
-        released = self.postponed.release(source, self.seen[source])
-        aggregates: list[list[CausalMessage]] = [[] for _ in range(fresh[0].height)]
-        waited = [False] * len(aggregates)
-        batch = [(held.arrival, False, held) for held in fresh]
-        batch += [(held.arrival, True, held) for held in released]
+    def _forward(self, fresh: list[Held], cause: CausalPacket, effects: Effects) -> None:
+        """Send each child what the arrival of `fresh` made complete for it: the aggregate."""
+        batch = [(self._rank(held), False, held) for held in fresh]
+        for source in dict.fromkeys(held.message.message.source for held in fresh):
+            batch += [(self._rank(held), True, held) for held in self.postponed.release(source, self.seen[source])]
         batch.sort()
+        aggregates: list[list[CausalMessage]] = [[] for _ in self.neighbours]
+        waited = [False] * self.dimension
         for _, late, held in batch:
             before, held.blocked = held.blocked, self._blocked(held)
             for c in range(held.blocked, before):
@@ -164,6 +182,13 @@ class Group:
                 waited[c] |= late
             self._count_postponed(held.blocked, before, late)
         self._emit(aggregates, waited, cause, effects)
+
+    def _rank(self, held: Held) -> tuple[int, MessageId]:
+        """Where in a packet; unique, because ids are."""
+        message = held.message.message
+        if self.parameters.order is PacketOrder.CAUSAL:
+            return sum(counter for _, counter in held.vector) + message.counter, message
+        return held.arrival, message
 
     def _blocked(self, held: Held) -> int:
         """To how many children the message is postponed; it is set to wait for a missing one of the highest level."""

@@ -125,7 +125,11 @@ def _level(s: Scenario, t: Tables, node: int, m: int) -> tuple[int, int]:
 def _publish(s: Scenario, t: Tables, m: int) -> None:
     node, time = m // s.per_node, t.events[m].time
     for w in range(t.past.shape[1]):
-        t.past[m, w] = t.here[node, DELIVERED, w]
+        word = t.here[node, DELIVERED, w]
+        t.past[m, w] = word
+        while word != 0:
+            t.depth[m] += 1
+            word &= word - _ONE
     t.entries[m] = _entries(s, t, m)
     _add(t.here, node, DELIVERED, m)
     t.cells[node, m].delivery = time
@@ -267,7 +271,7 @@ def _sort_in(s: Scenario, t: Tables, node: int, m: int, level: int, before: int)
 def _later(s: Scenario, t: Tables, node: int, a: int, b: int) -> bool:
     """Whether a goes behind b in a packet."""
     if s.order == CAUSAL:
-        return s.times[a] > s.times[b] or (s.times[a] == s.times[b] and a > b)
+        return t.depth[a] > t.depth[b] or (t.depth[a] == t.depth[b] and a > b)
     return t.cells[node, a].arrival > t.cells[node, b].arrival
 
 

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 ARRIVAL, CAUSAL, WHOLE = range(3)
-"""How the messages of a packet are ordered and handled, see `PacketOrder` in `causal_broadcast`."""
+"""How the messages of a packet are ordered and handled, see `PacketOrder` of the machine."""
 
 NODE_QUEUE, LINK_QUEUE, NO_QUEUE = range(3)
 EVENTS, POOLED, BATCHED = range(3)  # indices of `Tables.used`
@@ -86,6 +86,8 @@ class Tables(NamedTuple):
     past: Bits
     entries: Ints
     """Per message: entries of the compressed vector, the own one included."""
+    depth: Ints
+    """Per message: messages in its past."""
     here: Bits
     """Per node: which messages it received, which it delivered."""
     cells: NDArray[Any]
@@ -115,6 +117,7 @@ def make_tables(s: Scenario) -> Tables:
         heights=np.array(heights, np.int32),
         past=np.zeros((messages, words), np.uint64),
         entries=np.zeros(messages, np.int32),
+        depth=np.zeros(messages, np.int32),
         here=np.zeros((nodes, 2, words), np.uint64),
         cells=np.zeros((nodes, messages), CELL),
         nodes=np.zeros(nodes, NODE),
