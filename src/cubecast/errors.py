@@ -19,3 +19,7 @@ class RemoteProtocolError(CubecastError):
 
 class TraceError(CubecastError):
     """A trace cannot be read: missing, truncated, or of another schema version."""
+
+
+class TruncatedTraceError(TraceError):
+    """A trace whose data is missing or damaged: what is there cannot be judged, what is not there cannot be known."""

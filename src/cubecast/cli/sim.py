@@ -52,6 +52,9 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 @click.option("--processing", default=1.0, show_default=True, help="Processing time per packet, u.t.")
 @click.option("--transmission", default=1.0, show_default=True, help="Transmission time per packet, u.t.")
 @click.option("--fifo-links", is_flag=True, help="A link delivers in the order of sending, as TCP does.")
+@click.option(
+    "--queued-control/--free-control", default=True, help="Whether acknowledgements wait in the output queue."
+)
 @click.option("--churn-session", type=float, help="Subscribers come and go with this mean session time, u.t.")
 @click.option("--faults", default="", help="For example crash:3@500,partition:0+1|2+3@200-600,loss:5%@0-1000.")
 @click.option("--detection-delay", type=float, help="Report crashes to all nodes within this time, u.t.")

@@ -1,8 +1,9 @@
 """Figures and verdicts as tables for people."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
 _DISTRIBUTIONS = {
@@ -28,3 +29,27 @@ def figures_table(figures: Mapping[str, Any]) -> Table:
     for name in _COUNTS:
         table.add_row(name.replace("_", " "), f"{figures[name]:,}")
     return table
+
+
+def print_verdict(console: Console, report: Mapping[str, Any]) -> None:
+    """What a checker found: property by property, then the smallest witnesses."""
+    table = Table("property", "verdict", "violations")
+    for name, one in report["properties"].items():
+        table.add_row(name, one["verdict"], f"{one['violations']:,}")
+    console.print(table)
+    _print_list(console, "Not known because", report["unknown_because"])
+    _print_list(console, "Smallest witnesses", [_witness(one) for one in report["witnesses"]])
+    runs = f" in {report['runs']:,} runs" if report["runs"] > 1 else ""
+    console.print(f"{report['verdict']}: {report['messages']:,} messages, {report['deliveries']:,} deliveries{runs}")
+
+
+def _witness(one: Mapping[str, Any]) -> str:
+    where = f"node {one['node']}.{one['incarnation']}, row {one['seq']}"
+    return f"{one['property']} in {one['run']}, {where}: {one['reason']}"
+
+
+def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        console.print(f"{title}:")
+    for line in lines:
+        console.print(f"  {line}", markup=False, soft_wrap=True)

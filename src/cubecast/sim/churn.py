@@ -2,6 +2,7 @@
 
 from random import Random
 
+from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.sim.world import World
 
@@ -28,6 +29,8 @@ def install(world: World, topic: str, session_mean: float, until: float, rng: Ra
         elif world.now < until:  # that one is still leaving: somebody else, a little later
             world.at(world.now + 1.0, replace, leaver)
 
+    if all(topic in world.subscriptions[node] for node in world.nodes):
+        raise BadInput("churn needs nodes that do not subscribe, to replace the leavers; lower the subscribers")
     for node in world.nodes:
         if topic in world.subscriptions[node]:
             schedule_leave(node)

@@ -23,6 +23,7 @@ class SimConfig:
     processing: float = 1.0
     transmission: float = 1.0
     fifo_links: bool = False
+    queued_control: bool = True
     churn_session: float | None = None
     faults: str = ""
     detection_delay: float | None = None

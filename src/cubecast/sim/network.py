@@ -22,10 +22,12 @@ class Network:
     processing: float = 1.0
     transmission: float = 1.0
     fifo_links: bool = False
+    queued_control: bool = True
+    """Whether control packets wait in the output queue too; the papers' printed queue lengths suggest they did not."""
 
     def __post_init__(self) -> None:
         self.free_at = [0.0] * self.size
-        self.packets_sent = [0] * self.size
+        self.queued = [0] * self.size  # packets that went through a node's output queue
         self.waited = [0.0] * self.size  # in the output queue, by all packets of a node together
         self.fate: Fate | None = None
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
@@ -35,24 +37,30 @@ class Network:
         transmission, propagation = self.transmission, self.propagation
         ready = now + self.processing
         free = max(self.free_at[source], ready)
-        backlog = 0.0
+        waited = 0.0
         arrivals = []
         for destination in destinations:
-            backlog += free - ready
+            waited += free - ready
             free += transmission
             arrivals.append(free + propagation(source, destination))
         self.free_at[source] = free
-        self.packets_sent[source] += len(destinations)
-        self.waited[source] += backlog
+        self.queued[source] += len(destinations)
+        self.waited[source] += waited
         if self.fifo_links:
             return [self.in_order(source, d, time) for d, time in zip(destinations, arrivals, strict=True)]
         return arrivals
 
-    def mean_queue_length(self) -> list[float]:
-        """Per node, how many packets a packet found before it in the output queue, on average."""
+    def arrivals_past_the_queue(self, now: float, source: NodeId, destinations: Sequence[NodeId]) -> list[float]:
+        """The same for packets that do not wait for others."""
+        departure = now + self.processing + self.transmission
+        arrivals = [departure + self.propagation(source, destination) for destination in destinations]
+        return [self.in_order(source, d, time) for d, time in zip(destinations, arrivals, strict=True)]
+
+    def mean_queue_lengths(self) -> list[float]:
+        """Per node, the length of its output queue as a packet joins it, that packet included, on average."""
         service = self.transmission or 1.0
         return [
-            time / service / sent if sent else 0.0 for time, sent in zip(self.waited, self.packets_sent, strict=True)
+            time / service / count + 1 if count else 0.0 for time, count in zip(self.waited, self.queued, strict=True)
         ]
 
     def in_order(self, source: NodeId, destination: NodeId, arrival: float) -> float:

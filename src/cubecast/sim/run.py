@@ -44,7 +44,7 @@ class Simulation:
             "seed": self.config.seed,
             "nodes": self.config.nodes,
             "digest": world.statistics.digest(),
-            **report(world.statistics, sum(world.network.packets_sent), world.network.mean_queue_length()),
+            **report(world.statistics, world.network.mean_queue_lengths()),
             "simulated_time": world.now,
             "events": world.events,
             "wall_seconds": seconds,
@@ -69,7 +69,9 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
         settings,
     )
     delay = parse_delay(config.propagation, stream(config.seed, "network"), config.nodes)
-    network = Network(config.nodes, delay, config.processing, config.transmission, config.fifo_links)
+    network = Network(
+        config.nodes, delay, config.processing, config.transmission, config.fifo_links, config.queued_control
+    )
     world = World(nodes, entry.build(setup), network, recorder=recorder, coded=config.coded, careful=careful)
     for topic, some in members.items():
         for node in some:

@@ -30,9 +30,17 @@ class Scheduler:
         elif key == self._current_key:
             insort(self._current, event, lo=self._index)
         else:
-            assert key > self._current_key, "an event cannot be scheduled in the past"
+            if key < self._current_key:
+                self._put_back()
             self._buckets[key] = [event]
             heappush(self._keys, key)
+
+    def _put_back(self) -> None:
+        """Close the open bucket: its first event was looked at and pushed back, and now something comes before it."""
+        if self._index < len(self._current):
+            self._buckets[self._current_key] = self._current[self._index :]
+            heappush(self._keys, self._current_key)
+        self._current, self._current_key, self._index = [], -1, 0
 
     def pop(self) -> Event | None:
         """The earliest event, or None when there is none."""

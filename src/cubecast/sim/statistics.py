@@ -10,6 +10,7 @@ import numpy as np
 
 class Statistics:
     def __init__(self) -> None:
+        self.packets = 0
         self.messages_sent = 0
         self.bytes = 0
         self.published = 0
@@ -42,17 +43,16 @@ def summary(values: Iterable[float]) -> dict[str, float]:
     return {"mean": float(data.mean()), "p50": float(p50), "p99": float(p99), "max": float(data.max())}
 
 
-def report(statistics: Statistics, packets: int, queue_lengths: list[float]) -> dict[str, Any]:
+def report(statistics: Statistics, queue_lengths: list[float]) -> dict[str, Any]:
     """The figures `cubecast sim --json` prints about a run. Held messages that were never delivered do not count."""
     reception = np.asarray(statistics.reception)
     holding = np.zeros(len(reception))
     holding[list(statistics.holding)] = list(statistics.holding.values())
     counted = (
-        *("published", "messages_sent", "bytes"),
+        *("published", "packets", "messages_sent", "bytes"),
         *("deliveries", "duplicates", "false_positives", "refused"),
     )
     return {
-        "packets": packets,
         **{name: getattr(statistics, name) for name in counted},
         "reception_latency": summary(reception),
         "delivery_latency": summary(reception + holding),

@@ -71,8 +71,9 @@ class World:
         self._away: set[NodeId] = set()  # crashed or paused
         self._scheduler = Scheduler()
         self._tie = 0
-        self._births: dict[str, dict[MessageId, float]] = {}
         self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
+        self._arrived: MessageId | None = None  # the publication being processed, until it is delivered
+        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets carry the time of birth
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -91,7 +92,7 @@ class World:
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
         self._tie += 1
-        self._scheduler.push((time, self._tie, 0, _CALL, call, arguments))
+        self._scheduler.push((time, self._tie, 0, _CALL, call, arguments, 0.0))
 
     def run(self, until: float = float("inf"), most_events: float = float("inf")) -> bool:
         """Process events in order; True when none is left, False when a limit was reached first."""
@@ -106,20 +107,21 @@ class World:
     def _run(self, until: float, most_events: float) -> bool:
         pop, step = self._scheduler.pop, self._step
         while (event := pop()) is not None:
-            if event[0] > until or self.events >= most_events:
+            time, tie, node, sender, packet, hops, born = event
+            if time > until or self.events >= most_events:
                 self._scheduler.push(event)
                 return False
-            self.now = event[0]
-            if event[3] == _CALL:
-                event[4](*event[5])
-            elif event[2] in self._away:
-                if event[2] in self.paused:
-                    self.paused[event[2]].append(event)
+            self.now = time
+            if sender == _CALL:
+                packet(*hops)
+            elif node in self._away:
+                if node in self.paused:
+                    self.paused[node].append(event)
             else:
-                step(*event)
+                step(time, tie, node, sender, packet, hops, born)
         return True
 
-    def _step(self, time: float, tie: int, node: NodeId, sender: NodeId, packet: Any, hops: int) -> None:
+    def _step(self, time: float, tie: int, node: NodeId, sender: NodeId, packet: Any, hops: int, born: float) -> None:
         """A packet arrives at a node that is there."""
         self.events += 1
         log = self.statistics.log
@@ -133,34 +135,57 @@ class World:
             self._record_packet(Kind.RECEIVE, node, sender, packet, tie, hops)
         machine = self.machines[node]
         effects = machine.on_packet(time, sender, packet)
-        if packet.publication:
-            for part in packet.messages if packet.bundle else (packet,):
-                self._count_reception(node, packet.topic, part.message, effects)
-        if effects:
-            self._apply(node, effects, packet, hops)
+        if packet.bundle:
+            self._count_bundle(node, packet)
+        elif packet.publication:
+            self._arrived = self._count_reception(node, packet, time - born)
+        for effect in effects:
+            kind = type(effect)
+            if kind is Send:
+                sent = effect.packet  # type: ignore[union-attr]
+                same = sent is packet
+                self._send(node, effect.peers, sent, hops + 1 if same else 1, born if same else time)  # type: ignore[union-attr]
+            elif kind is Deliver:
+                self._deliver(node, effect)  # type: ignore[arg-type]
+            else:
+                self._apply_rare(node, effect)
+        if self._arrived is not None:
+            self._held.setdefault((node, packet.topic, self._arrived), (len(self.statistics.reception) - 1, time))
+            self._arrived = None
         if self._careful:
             machine.invariants()
 
-    def _count_reception(self, node: NodeId, topic: str, message: MessageId, effects: Effects) -> None:
+    def _count_reception(self, node: NodeId, packet: Any, latency: float) -> MessageId | None:
+        """The message, if it is one this node waits for."""
+        message: MessageId = packet.message
         if message.source == node:
-            return
-        if topic not in self.subscriptions[node]:
+            return None
+        if packet.topic not in self.subscriptions[node]:
             self.statistics.false_positives += 1
-            return
+            return None
+        self.statistics.reception.append(latency)
+        return message
+
+    def _count_bundle(self, node: NodeId, packet: Any) -> None:
+        """Several publications, each held until its delivery, if only for no time."""
         latencies = self.statistics.reception
-        latencies.append(self.now - self._births[topic][message])
-        for effect in effects:
-            if type(effect) is Deliver and effect.message is message:
-                return
-        self._held.setdefault((node, topic, message), (len(latencies) - 1, self.now))
+        for part in packet.messages:
+            message = part.message
+            if message.source != node:
+                self._held[node, packet.topic, message] = (len(latencies), self.now)
+                latencies.append(self.now - self._births[packet.topic, message])
 
     # The application's side
 
     def publish(self, node: NodeId, topic: str, payloads: Sequence[bytes]) -> bool:
-        """False when the node is down or its machine refused."""
+        """False when the node is down or its machine refused. A paused process asks when it goes on."""
+        if node in self.paused:
+            return self._postpone(node, self.publish, node, topic, payloads)
         return self._request(node, lambda machine: machine.publish(self.now, topic, payloads))
 
     def subscribe(self, node: NodeId, topic: str) -> bool:
+        if node in self.paused:
+            return self._postpone(node, self.subscribe, node, topic)
         if node in self.crashed or topic in self.subscriptions[node]:
             return False
         try:
@@ -174,11 +199,17 @@ class World:
         return True
 
     def unsubscribe(self, node: NodeId, topic: str) -> bool:
+        if node in self.paused:
+            return self._postpone(node, self.unsubscribe, node, topic)
         if node in self.crashed or topic not in self.subscriptions[node]:
             return False
         self._record(node, Kind.UNSUBSCRIBE, topic=topic)
         self.subscriptions[node].discard(topic)
         return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+
+    def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
+        self.paused[node].append((self.now, 0, node, _CALL, call, arguments))
+        return True
 
     def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
         if node in self.crashed:
@@ -231,12 +262,16 @@ class World:
 
     def suspect(self, node: NodeId, peer: NodeId) -> None:
         """Tell a node that its failure detector holds the peer faulty."""
-        if node not in self.crashed:
+        if node in self.paused:
+            self._postpone(node, self.suspect, node, peer)
+        elif node not in self.crashed:
             self._record(node, Kind.SUSPECT, peer=peer)
             self._apply(node, self.machines[node].on_peer_down(self.now, peer))
 
     def unsuspect(self, node: NodeId, peer: NodeId) -> None:
-        if node not in self.crashed:
+        if node in self.paused:
+            self._postpone(node, self.unsuspect, node, peer)
+        elif node not in self.crashed:
             self._apply(node, self.machines[node].on_peer_up(self.now, peer))
 
     def finish(self) -> None:
@@ -247,43 +282,49 @@ class World:
 
     # Interpreting effects
 
-    def _apply(self, node: NodeId, effects: Effects, cause: Any = None, hops: int = 0) -> None:
+    def _apply(self, node: NodeId, effects: Effects) -> None:
+        """What a request or a timer brought about."""
         for effect in effects:
-            kind = type(effect)
-            if kind is Send:
-                packet = effect.packet  # type: ignore[union-attr]
-                self._send(node, effect.peers, packet, hops + 1 if packet is cause else 1)  # type: ignore[union-attr]
-            elif kind is Deliver:
-                self._deliver(node, effect)  # type: ignore[arg-type]
+            if type(effect) is Send:
+                self._send(node, effect.peers, effect.packet, 1, self.now)
+            elif type(effect) is Deliver:
+                self._deliver(node, effect)
             else:
                 self._apply_rare(node, effect)
 
-    def _send(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int) -> None:
+    def _send(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int, born: float) -> None:
         statistics, push, tie = self.statistics, self._scheduler.push, self._tie
         if packet.frame is None:
             packet.frame = encode(packet)
+        statistics.packets += len(peers)
         statistics.bytes += len(packet.frame) * len(peers)
         if packet.publication:
             statistics.messages_sent += len(packet.payloads) * len(peers)
+        if packet.publication or self.network.queued_control:
+            arrivals = self.network.arrivals(self.now, node, peers)
+        else:
+            arrivals = self.network.arrivals_past_the_queue(self.now, node, peers)
         if self._records_packets or self.network.fate is not None:
-            self._send_observed(node, peers, packet, hops)
+            self._send_observed(node, peers, arrivals, packet, hops, born)
             return
-        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+        for time, peer in zip(arrivals, peers, strict=True):
             tie += 1
-            push((time, tie, peer, node, packet, hops))
+            push((time, tie, peer, node, packet, hops, born))
         self._tie = tie
 
-    def _send_observed(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int) -> None:
+    def _send_observed(
+        self, node: NodeId, peers: tuple[NodeId, ...], arrivals: list[float], packet: Any, hops: int, born: float
+    ) -> None:
         """The same with a trace or with faults: a packet may get lost or arrive more than once."""
         fate = self.network.fate
-        for time, peer in zip(self.network.arrivals(self.now, node, peers), peers, strict=True):
+        for time, peer in zip(arrivals, peers, strict=True):
             self._tie += 1
             if self._records_packets:
                 self._record_packet(Kind.SEND, node, peer, packet, self._tie, hops)
             tie = self._tie
             for extra in fate(self.now, node, peer) if fate else (0.0,):
                 late = self.network.in_order(node, peer, time + extra) if extra else time
-                self._scheduler.push((late, tie, peer, node, packet, hops))
+                self._scheduler.push((late, tie, peer, node, packet, hops, born))
                 self._tie += 1
                 tie = self._tie
 
@@ -291,7 +332,9 @@ class World:
         statistics = self.statistics
         statistics.deliveries += len(effect.payloads)
         statistics.log.append(effect.message.source)
-        if self._held:
+        if effect.message is self._arrived:
+            self._arrived = None
+        elif self._held:
             held = self._held.pop((node, effect.topic, effect.message), None)
             if held is not None:
                 statistics.holding[held[0]] = self.now - held[1]
@@ -305,9 +348,8 @@ class World:
         incarnation, recorder = self.incarnations[node], self.recorder
         match effect:
             case Published():
-                births = self._births.setdefault(effect.topic, {})
                 for counter in range(effect.counter, effect.counter + effect.count):
-                    births[MessageId(node, incarnation, counter)] = self.now
+                    self._births[effect.topic, MessageId(node, incarnation, counter)] = self.now
                 self.statistics.published += effect.count
                 self.statistics.barrier.append(len(effect.dependencies))
                 if recorder is not None:
@@ -333,7 +375,7 @@ class World:
             if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
                 return
             if node in self.paused:
-                self.paused[node].append((self.now, 0, node, _CALL, fire, ()))
+                self.paused[node].append((self.now, 0, node, _CALL, fire, (), 0.0))
                 return
             del self._timers[key]
             self._apply(node, self.machines[node].on_timer(self.now, effect.timer))

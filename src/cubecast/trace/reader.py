@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cubecast.errors import TraceError
+from cubecast.errors import TraceError, TruncatedTraceError
 from cubecast.ids import MessageId
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import COLUMN_NAMES, FILE_SUFFIX, RUN_FILE
@@ -39,7 +39,7 @@ def read_trace(directory: Path) -> Trace:
     info = read_info(directory)
     paths = sorted(directory.glob(f"*{FILE_SUFFIX}"))
     if not paths:
-        raise TraceError(f"{directory} holds no {FILE_SUFFIX} file; the run wrote no events")
+        raise TruncatedTraceError(f"{directory} holds no {FILE_SUFFIX} file; the run wrote no events")
     return Trace(info, [event for path in paths for event in _read_file(path, info.run)])
 
 
@@ -47,7 +47,7 @@ def _read_file(path: Path, run: str) -> Iterator[Event]:
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise TraceError(
+        raise TruncatedTraceError(
             f"{path} is not a complete Parquet file ({error}); the trace was cut short or damaged"
         ) from None
     missing = set(COLUMN_NAMES) - set(table.column_names)

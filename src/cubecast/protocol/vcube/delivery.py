@@ -6,11 +6,12 @@ from s is later than c: receptions from one source are in order, so the dependen
 
 from enum import Enum
 
-from cubecast.ids import Counter, MessageId, NodeId
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Cut, Deliver, Effects
-from cubecast.protocol.order.barrier import CausalBarrier
+from cubecast.protocol.order.barrier import CausalBarrier, Groups
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.packets import Pub
+from cubecast.protocol.vcube.topology import ids_of
 
 
 class FirstReception(Enum):
@@ -21,79 +22,129 @@ class FirstReception(Enum):
 
 
 class Delivery:
-    """One topic at one node."""
+    """One topic at one node.
 
-    __slots__ = ("barrier", "first_received", "held", "last_delivered", "latest", "mode", "topic")
+    | paper                    | here                                                                       |
+    |--------------------------|----------------------------------------------------------------------------|
+    | causal_barrier           | `barrier`                                                                  |
+    | not_delvs, msgs          | `held`, indexed by the missing dependency                                  |
+    | last_delvs (also: delv)  | `latest`, by counter, as masks of sources; `last_delivered` beyond the first |
+    | first_rec                | `heard` (from whom anything), `first_received` (where it was not the first) |
+    """
+
+    __slots__ = (
+        *("barrier", "first_received", "heard", "held", "incarnations"),
+        *("last_delivered", "latest", "mode", "settled", "started", "topic"),
+    )
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
         self.topic = topic
         self.mode = mode
-        self.barrier: CausalBarrier[MessageId] = CausalBarrier()
+        self.barrier = CausalBarrier()
         self.held: PendingBuffer[NodeId, Pub] = PendingBuffer()
-        self.last_delivered: dict[NodeId, MessageId] = {}
-        self.latest: set[MessageId] = set()  # its values; most barriers are a subset of it, and that is one operation
+        self.latest: dict[Counter, int] = {}
+        # Sources that are still at their first message are not listed: with thousands of publishers of one message each
+        # the masks are all there is, and a node's state fits the processor's cache.
+        self.last_delivered: dict[NodeId, Counter] = {}
+        self.heard = 0
+        self.settled = 0  # sources whose every message is for us, so that no first reception has to tell
+        self.started = 0  # sources whose starting cut is fixed
         self.first_received: dict[NodeId, Counter] = {}
+        self.incarnations: dict[NodeId, Incarnation] = {}  # of restarted sources; for the trace, no rule looks at it
 
-    def publish(self, message: MessageId) -> frozenset[MessageId]:
+    def publish(self, message: MessageId, effects: Effects) -> tuple[MessageId, ...]:
         """An own message is delivered here at once; returns the barrier it carries."""
-        self.first_received.setdefault(message.source, message.counter)
-        self._note(message)
-        return self.barrier.publish(message)
+        bit = 1 << message.source
+        if not self.heard & bit:
+            self._first_reception(bit, message, effects)
+        self._note(message.source, bit, message.counter)
+        known = self.incarnations
+        stamped = self.barrier.publish(bit, message.counter)
+        return tuple(sorted(MessageId(s, known.get(s, 0), c) for c, mask in stamped for s in ids_of(mask)))
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        source, incarnation, counter = packet.message
         todo = [packet]
-        if source not in self.first_received:
-            self.first_received[source] = counter
-            if counter > 1:
-                effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
-                todo = [*self.held.release(source, counter - 1), packet]
+        if not self.heard & packet.bit:
+            todo = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in todo:
-            missing = None if candidate.barrier <= self.latest else self._missing(candidate.barrier)
+            missing = self._missing(candidate.groups)
             if missing is not None:
-                self.held.hold(missing.source, missing.counter, candidate)
+                self.held.hold(*missing, candidate)
                 continue
             message = candidate.message
-            self._note(message)
-            self.barrier.delivered(message, candidate.barrier)
+            source, _, counter = message
+            self._note(source, candidate.bit, counter)
+            self.barrier.delivered(candidate.bit, counter, candidate.groups)
             effects.append(Deliver(self.topic, message, candidate.payloads))
             if self.held:
-                todo += self.held.release(message.source, message.counter)
+                todo += self.held.release(source, counter)
 
-    def _note(self, delivered: MessageId) -> None:
-        before = self.last_delivered.get(delivered.source)
-        if before is not None:
-            self.latest.discard(before)
-        self.last_delivered[delivered.source] = delivered
-        self.latest.add(delivered)
-
-    def _missing(self, barrier: frozenset[MessageId]) -> MessageId | None:
-        """The first dependency that is neither delivered nor known never to come, or None."""
-        first = self.first_received
-        for dependency in sorted(barrier - self.latest):
-            source, _, counter = dependency
-            if self._last(source) >= counter or first.get(source, 0) > counter:
-                continue
-            if self.mode is FirstReception.PASS and source not in first:
-                continue
-            return dependency
-        return None
-
-    def _last(self, source: NodeId) -> Counter:
-        last = self.last_delivered.get(source)
-        return last.counter if last is not None else 0
+    def forget_reception(self, source: NodeId) -> None:
+        """The source left: its next message counts as the first one."""
+        self.heard &= ~(1 << source)
+        self.first_received.pop(source, None)
 
     def leave(self) -> None:
         """Forget what was received. The barrier stays: that is what is published (defect V4)."""
         self.held.clear()
+        self.heard = self.settled = self.started = 0
         self.first_received.clear()
         self.last_delivered.clear()
         self.latest.clear()
 
+    def _first_reception(self, bit: int, message: MessageId, effects: Effects) -> list[Pub]:
+        """What waited for earlier messages of this source, which are now known not to be for us."""
+        source, incarnation, counter = message
+        started = self.started & bit  # a first reception may be forgotten and recur; the starting cut stays
+        self.heard |= bit
+        self.started |= bit
+        if incarnation:
+            self.incarnations[source] = incarnation
+        if counter == 1 or self.settled & bit:
+            return []
+        self.first_received[source] = counter
+        if not started:
+            effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
+        return self.held.release(source, counter - 1)
+
+    def _note(self, source: NodeId, bit: int, counter: Counter) -> None:
+        """Delivered: move the source to its new counter."""
+        latest = self.latest
+        if counter > 1:
+            before = self.last_delivered.get(source, 1)
+            mask = latest.get(before, 0)
+            if mask & bit:
+                latest[before] = mask ^ bit
+                if mask == bit:
+                    del latest[before]
+            self.last_delivered[source] = counter
+        latest[counter] = latest.get(counter, 0) | bit
+
+    def _last(self, source: NodeId) -> Counter:
+        return self.last_delivered.get(source) or self.latest.get(1, 0) >> source & 1
+
+    def _missing(self, barrier: Groups) -> tuple[NodeId, Counter] | None:
+        """The first dependency that is neither delivered nor known never to come, or None."""
+        latest = self.latest
+        for counter, sources in barrier:
+            open_ones = sources & ~latest.get(counter, 0)
+            if open_ones:
+                for source in ids_of(open_ones):
+                    if not self._satisfied(source, counter):
+                        return source, counter
+        return None
+
+    def _satisfied(self, source: NodeId, counter: Counter) -> bool:
+        if self._last(source) >= counter or self.first_received.get(source, 0) > counter:
+            return True
+        return self.mode is FirstReception.PASS and not self.heard >> source & 1
+
     def invariants(self) -> None:
         for source, counter, packet in self.held.entries():
             assert self._last(source) < counter, f"{packet.message} waits for what was delivered"
+        beyond_first = sum(mask.bit_count() for counter, mask in self.latest.items() if counter > 1)
+        assert beyond_first == len(self.last_delivered), "last_delivered and latest disagree"
 
     def waiting(self) -> list[str]:
         return [

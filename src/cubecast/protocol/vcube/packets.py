@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, MessageId, NodeId
 from cubecast.protocol.contract import Packet
+from cubecast.protocol.order.barrier import Groups, grouped
 
 
 class Operation(Enum):
@@ -32,9 +33,17 @@ class Pub(Packet):
     topic: str
     message: MessageId
     payloads: tuple[bytes, ...]
-    barrier: frozenset[MessageId]
-    acknowledgement: "PubAck | None" = field(default=None, init=False, repr=False, compare=False)
+    barrier: tuple[MessageId, ...]
     publication: ClassVar[bool] = True
+
+    # Derived once, used at every hop.
+    bit: int = field(init=False, repr=False, compare=False)
+    groups: Groups = field(init=False, repr=False, compare=False)
+    acknowledgement: "PubAck | None" = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.bit = 1 << self.message.source
+        self.groups = grouped(self.barrier)
 
     @property
     def key(self) -> MessageId:

@@ -30,6 +30,10 @@ class Brokers:
     def attach(self, node: NodeId, broker: NodeId) -> None:
         self._attached[node] = broker
 
+    @property
+    def serve_others(self) -> bool:
+        return bool(self._attached)
+
     def served_by(self, broker: NodeId) -> tuple[NodeId, ...]:
         return tuple(node for node, its in self._attached.items() if its == broker)
 
@@ -73,13 +77,15 @@ class Srpt:
         self.dimension = dimension
         self.tree = brokers.tree
         self.attached = brokers.served_by(node)
+        self.prunes = not brokers.serve_others
         self.incarnation = incarnation
         self.root_of = root_of
         self.first_reception = first_reception
         self.operations: Counter = 0
         self.topics: dict[str, Topic] = {}
         for name, roster in (initial or {}).items():
-            self._topic(name, Subscribers(node, dimension, roster))
+            # Nothing is acknowledged, so receptions are in order only on FIFO links; settled members need no guess.
+            self._topic(name, Subscribers(node, dimension, roster)).delivery.settled = roster.mask
 
     # The application's functions
 
@@ -110,8 +116,8 @@ class Srpt:
         for payload in payloads:
             state.published += 1
             message = MessageId(self.node, self.incarnation, state.published)
-            packet = Pub(topic, message, (payload,), state.delivery.publish(message))
-            effects.append(Published(topic, message.counter, 1, tuple(sorted(packet.barrier))))
+            packet = Pub(topic, message, (payload,), state.delivery.publish(message, effects))
+            effects.append(Published(topic, message.counter, 1, packet.barrier))
             effects.append(Deliver(topic, message, packet.payloads))
             self._hand_over(state, packet, effects)
         return effects
@@ -157,8 +163,8 @@ class Srpt:
             known = {}
             state.routes = (state.view.mask, known)
         if height not in known:
-            # With brokers, every broker may serve a subscriber: the tree is not cut.
-            wanted = state.view.mask if not self.attached else self.tree
+            # With attached subscribers, every broker may serve one: the tree is not cut.
+            wanted = state.view.mask if self.prunes else self.tree
             known[height] = self._children(state, height, wanted)
         return known[height]
 

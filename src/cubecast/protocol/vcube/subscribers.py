@@ -26,7 +26,7 @@ _NOBODY = Roster(())
 
 
 class Subscribers:
-    __slots__ = ("_base", "_by_height", "_learned", "mask", "node", "subscribed")
+    __slots__ = ("_base", "_learned", "by_height", "mask", "node", "subscribed")
 
     def __init__(self, node: NodeId, dimension: int, base: Roster = _NOBODY) -> None:
         self.node = node
@@ -34,7 +34,8 @@ class Subscribers:
         self._learned: dict[NodeId, Entry] = {}
         self.mask = base.mask
         self.subscribed = bool(base.mask >> node & 1)
-        self._by_height: list[tuple[NodeId, ...] | None] = [None] * (dimension + 1)
+        self.by_height: list[tuple[NodeId, ...] | None] = [None] * (dimension + 1)
+        """Children by height, as far as somebody asked."""
 
     def entry(self, node: NodeId) -> Entry | None:
         return self._learned.get(node) or self._base.get(node)
@@ -50,11 +51,11 @@ class Subscribers:
         if mask != self.mask:
             self.mask = mask
             self.subscribed = bool(mask >> self.node & 1)
-            self._by_height = [None] * len(self._by_height)
+            self.by_height = [None] * len(self.by_height)
 
     def children(self, height: int) -> tuple[NodeId, ...]:
         """This node's children in a subtree of that height spanning the subscribers."""
-        found = self._by_height[height]
+        found = self.by_height[height]
         if found is None:
-            found = self._by_height[height] = children(self.node, height, self.mask)
+            found = self.by_height[height] = children(self.node, height, self.mask)
         return found

@@ -144,8 +144,8 @@ class VCubePS:
         # compared within one source, topic and kind, so no run differs, and traces get gapless counters.
         state.published += 1
         message = MessageId(self.node, self.incarnation, state.published)
-        packet = Pub(state.name, message, (payload,), state.delivery.publish(message))
-        effects.append(Published(state.name, message.counter, 1, tuple(sorted(packet.barrier))))
+        packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
+        effects.append(Published(state.name, message.counter, 1, packet.barrier))
         effects.append(Deliver(state.name, message, packet.payloads))
         return packet
 
@@ -176,13 +176,17 @@ class VCubePS:
 
     def on_pub(self, sender: NodeId, packet: Pub) -> Effects:
         state = self.topics.get(packet.topic) or self._topic(packet.topic)
-        targets = state.view.children((self.node ^ sender).bit_length() - 1)
+        height = (self.node ^ sender).bit_length() - 1
+        view = state.view
+        targets = view.by_height[height]
+        if targets is None:
+            targets = view.children(height)
         if targets:
             state.acks[packet.message] = [sender, len(targets), None]
             effects: Effects = [Send(targets, packet)]
         else:
             effects = [Send((sender,), packet.acknowledgement or packet.ack())]
-        if state.view.subscribed:
+        if view.subscribed:
             state.delivery.receive(packet, effects)
         return effects
 
@@ -199,14 +203,14 @@ class VCubePS:
         effects = self._relay(state, sender, packet, targets)
         if state.view.subscribed:
             state.view.update(Entry(packet.source, Operation.UNS, packet.counter))
-            state.delivery.first_received.pop(packet.source, None)
+            state.delivery.forget_reception(packet.source)
         return effects
 
     def _relay(self, state: Topic, sender: NodeId, packet: Sub | Uns, targets: tuple[NodeId, ...]) -> Effects:
         if targets:
             state.acks[packet.key] = [sender, len(targets), []]
             return [Send(targets, packet)]
-        return [Send((sender,), OperationAck(packet.topic, *packet.key, self._own_entry(state)))]
+        return [Send((sender,), OperationAck(packet.topic, *packet.key, self._own_entry(state, packet.key[0])))]
 
     # Acknowledgements
 
@@ -239,7 +243,7 @@ class VCubePS:
             return []
         del state.acks[packet.key]
         if parent is not None:
-            members = (*gathered, *self._own_entry(state))
+            members = (*gathered, *self._own_entry(state, packet.operation))
             return [Send((parent,), OperationAck(packet.topic, *packet.key, members))]
         effects: Effects = []
         self._completed(state, state.outstanding, gathered, effects)
@@ -280,9 +284,10 @@ class VCubePS:
         queued = any(type(head) is Entry and head.operation is Operation.UNS for head in state.queue)
         return queued or type(state.outstanding) is Uns
 
-    def _own_entry(self, state: Topic) -> tuple[Entry, ...]:
-        own = state.view.entry(self.node)
-        return (own,) if own is not None and own.operation is Operation.SUB else ()
+    def _own_entry(self, state: Topic, acknowledged: Operation) -> tuple[Entry, ...]:
+        """What this node adds to an acknowledgement: only those of a SUB gather members, and only subscribers add."""
+        own = state.view.entry(self.node) if acknowledged is Operation.SUB and state.view.subscribed else None
+        return (own,) if own is not None else ()
 
     def _merge(self, state: Topic, entries: Sequence[Entry]) -> None:
         for entry in entries:

@@ -73,7 +73,7 @@ def pop(calendar: Calendar) -> int:
         if calendar.heads[now[_BUCKET] & (len(calendar.heads) - 1)] >= 0:
             _open(calendar)
     now[_INDEX] += 1
-    return calendar.due[now[_INDEX] - 1].event
+    return int(calendar.due[now[_INDEX] - 1].event)
 
 
 @compiled

@@ -62,7 +62,7 @@ def run(s: Scenario, t: Tables) -> None:
 @compiled
 def _lowest(word: np.uint64) -> int:
     """Index of the lowest bit of a word that is not zero."""
-    return _PLACES[(word & (~word + _ONE)) * _SEQUENCE >> _SHIFT]
+    return int(_PLACES[(word & (~word + _ONE)) * _SEQUENCE >> _SHIFT])
 
 
 @compiled
@@ -72,7 +72,7 @@ def _add(here: Bits, node: int, which: int, m: int) -> None:
 
 @compiled
 def _delivered(here: Bits, node: int, m: int) -> bool:
-    return here[node, DELIVERED, m >> 6] >> (np.uint64(m) & _LOW) & _ONE != 0
+    return bool(here[node, DELIVERED, m >> 6] >> (np.uint64(m) & _LOW) & _ONE)
 
 
 @compiled
@@ -91,7 +91,7 @@ def _deliverable(past: Bits, m: int, here: Bits, node: int) -> bool:
     missing = np.uint64(0)
     for w in range(past.shape[1]):
         missing |= past[m, w] & ~here[node, DELIVERED, w]
-    return missing == 0
+    return bool(missing == 0)
 
 
 # Trees
@@ -100,7 +100,7 @@ def _deliverable(past: Bits, m: int, here: Bits, node: int) -> bool:
 @compiled
 def _height(s: Scenario, t: Tables, node: int, m: int) -> int:
     """To how many children a node forwards message m."""
-    return t.heights[node if s.single else node ^ (m // s.per_node if s.per_node > 1 else m)]
+    return int(t.heights[node if s.single else node ^ (m // s.per_node if s.per_node > 1 else m)])
 
 
 @compiled
@@ -154,7 +154,7 @@ def _entries(s: Scenario, t: Tables, m: int) -> int:
         while word != 0:
             source = ((w << 6) + _lowest(word)) // s.per_node
             word &= word - _ONE
-            if source != last and source != publisher:  # noqa: PLR1714 - numba knows no membership in tuples
+            if source != last and source != publisher:
                 count += 1
                 last = source
     return count
@@ -162,7 +162,7 @@ def _entries(s: Scenario, t: Tables, m: int) -> int:
 
 @compiled
 def _message_bytes(s: Scenario, t: Tables, m: int) -> int:
-    return s.payload + SOURCE_BYTES + ENTRY_BYTES * t.entries[m]
+    return s.payload + SOURCE_BYTES + ENTRY_BYTES * int(t.entries[m])
 
 
 @compiled
@@ -271,8 +271,8 @@ def _sort_in(s: Scenario, t: Tables, node: int, m: int, level: int, before: int)
 def _later(s: Scenario, t: Tables, node: int, a: int, b: int) -> bool:
     """Whether a goes behind b in a packet."""
     if s.order == CAUSAL:
-        return t.depth[a] > t.depth[b] or (t.depth[a] == t.depth[b] and a > b)
-    return t.cells[node, a].arrival > t.cells[node, b].arrival
+        return bool(t.depth[a] > t.depth[b] or (t.depth[a] == t.depth[b] and a > b))
+    return bool(t.cells[node, a].arrival > t.cells[node, b].arrival)
 
 
 @compiled

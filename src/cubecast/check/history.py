@@ -1,0 +1,119 @@
+"""The trace as local histories: logs, the subscriptions in them, and what each topic's messages are.
+
+Only `seq` orders a log. Where rows are missing or unreadable the log ends for us; what follows has no sure meaning.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.trace.event import Event
+from cubecast.trace.schema import Kind
+
+Publisher: TypeAlias = tuple[NodeId, Incarnation]
+
+Step: TypeAlias = tuple[Event, Topic, MessageId | None]
+"""A row that moves knowledge: `publish`, `deliver`, or `subscribed` (which names no message)."""
+
+# A message's identity is cut out of the row by position: naming the fields one by one takes three times as long.
+assert Event._fields[5:9] == ("topic", "source", "source_incarnation", "counter")
+
+_SEQ: Final = attrgetter("seq")
+LAST_KINDS: Final = frozenset({Kind.QUIESCENT, Kind.STOP, Kind.CRASH})
+
+
+def message_of(row: Event) -> MessageId:
+    return tuple.__new__(MessageId, row[6:9])
+
+
+def publisher_of(message: MessageId) -> Publisher:
+    return message[:2]
+
+
+@dataclass(slots=True, eq=False)
+class Log:
+    """The kept rows of one (node, incarnation), in order."""
+
+    node: NodeId
+    incarnation: Incarnation
+    rows: list[Event]
+    whole: bool
+    """Nothing is missing up to a row that may be the last."""
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def correct(self) -> bool:
+        return self.whole and self.rows[-1].kind == Kind.QUIESCENT
+
+    @property
+    def last_seq(self) -> int:
+        return self.rows[-1].seq if self.rows else 0
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """σ: one subscription of one log to one topic."""
+
+    log: Log
+    topic: Topic
+    ordinal: int
+    opened_seq: int
+    confirmed: Event | None = None
+    leaving: bool = False
+    stated: dict[Publisher, Counter] = field(default_factory=dict)
+    """Starting cuts as its rows state them."""
+    deliveries: dict[MessageId, Event] = field(default_factory=dict)
+    """D(σ) in order, each message at its first delivery."""
+    repeats: list[Event] = field(default_factory=list)
+    gaps: list[Event] = field(default_factory=list)
+    receives: list[Event] = field(default_factory=list)
+    heard: set[Publisher] = field(default_factory=set)
+    """Publishers of what it delivered."""
+
+    @property
+    def correct(self) -> bool:
+        return self.log.correct and not self.leaving
+
+    def excludes(self, message: MessageId) -> bool:
+        """Is it inside a cut this subscription stated itself?"""
+        return message.counter <= self.stated.get(publisher_of(message), 0)
+
+
+@dataclass(slots=True, eq=False)
+class TopicHistory:
+    """Everything the trace says about one topic."""
+
+    topic: Topic
+    published: dict[MessageId, Event] = field(default_factory=dict)
+    acknowledged: list[MessageId] = field(default_factory=list)
+    failed: dict[MessageId, Event] = field(default_factory=dict)
+    deliveries: list[tuple[MessageId, Event]] = field(default_factory=list)
+    strays: list[Event] = field(default_factory=list)
+    """Deliveries outside any subscription."""
+    settled: dict[Publisher, set[MessageId]] = field(default_factory=lambda: defaultdict(set))
+    """Per log, what `discard` and `gap` rows name."""
+    subscriptions: list[Subscription] = field(default_factory=list)
+    count: dict[Publisher, int] = field(default_factory=dict)
+    """How many messages each publisher published."""
+
+
+def logs_of(events: Iterable[Event]) -> tuple[list[Log], list[tuple[Event, Event]]]:
+    """The logs by (node, incarnation), and pairs of rows that claim the same place in one."""
+    rows: defaultdict[Publisher, list[Event]] = defaultdict(list)
+    for event in events:
+        rows[event.node, event.incarnation].append(event)
+    logs, repeated = [], []
+    for (node, incarnation), log_rows in sorted(rows.items()):
+        log_rows.sort(key=_SEQ)
+        repeated += [(a, b) for a, b in pairwise(log_rows) if a.seq == b.seq]
+        kept = log_rows if log_rows[-1].seq == len(log_rows) - 1 else _before_hole(log_rows)
+        logs.append(Log(node, incarnation, kept, whole=len(kept) == len(log_rows)))
+    return logs, repeated
+
+
+def _before_hole(rows: list[Event]) -> list[Event]:
+    return [row for place, row in enumerate(rows) if row.seq == place]

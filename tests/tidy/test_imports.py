@@ -1,0 +1,114 @@
+"""Who may import whom. A room that is not listed here fails: decide its place before writing it."""
+
+import sys
+
+import pytest
+
+from support.sources import Module, foreign_imports, modules, own_imports
+
+NOTHING: tuple[str, ...] = ()
+BASE = ("ids", "errors")
+LABORATORY = (*BASE, "protocol", "wire", "trace", "check", "sim", "net", "api", "pipeline", "experiments", "report")
+
+# room → prefixes of our own modules it may import, besides itself
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "": LABORATORY,
+    "ids": NOTHING,
+    "errors": NOTHING,
+    "protocol": BASE,
+    "wire": (*BASE, "protocol"),
+    "trace": BASE,
+    "check": (*BASE, "trace"),
+    "sim": (*BASE, "protocol", "wire", "trace"),
+    "net": (*BASE, "protocol", "wire", "trace"),
+    "api": (*BASE, "net"),
+    "pipeline": ("errors", "trace.schema"),
+    "experiments": LABORATORY,
+    "report": LABORATORY,
+    "cli": LABORATORY,
+}
+ANYBODY = ("__version__",)
+YARDSTICKS = {"protocol.order.vector_clock"}  # what barriers are measured against, so far only in tests
+
+# room → packages from outside the standard library
+MAY_USE: dict[str, tuple[str, ...]] = {
+    "wire": ("msgspec",),
+    "trace": ("pyarrow",),
+    "check": ("numpy",),
+    "sim": ("numpy", "numba"),
+    "net": ("msgspec",),
+    "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
+    "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),
+    "report": ("rich", "numpy", "pyarrow", "pandas", "matplotlib", "jinja2", "pyspark"),
+    "cli": ("click", "rich"),
+}
+PROTOCOL_FAMILIES = ("vcube", "brokers", "epidemic")
+ALL = pytest.mark.parametrize("module", modules(), ids=lambda module: module.name or "cubecast")
+
+
+def _within(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+@ALL
+def test_own_imports_follow_the_rules(module: Module):
+    assert module.room in MAY_IMPORT, f"{module.path}: room {module.room!r} has no import rule"
+    allowed = (*MAY_IMPORT[module.room], *ANYBODY, module.room or "cubecast")
+    wrong = [f"line {line}: {name}" for name, line in own_imports(module) if not _within(name, allowed)]
+    assert not wrong, f"{module.path} may only import {allowed}: {wrong}"
+
+
+@ALL
+def test_nothing_imports_the_command_line(module: Module):
+    assert module.room == "cli" or not [name for name, _ in own_imports(module) if _within(name, ("cli",))]
+
+
+@ALL
+def test_foreign_imports_follow_the_rules(module: Module):
+    allowed = MAY_USE.get(module.room, ())
+    wrong = [
+        f"line {line}: {top}"
+        for top, line in foreign_imports(module)
+        if top not in sys.stdlib_module_names and top not in allowed
+    ]
+    assert not wrong, f"{module.path} may only use {allowed or 'the standard library'}: {wrong}"
+
+
+def _family(name: str) -> str | None:
+    room, _, rest = name.partition(".")
+    first = rest.partition(".")[0]
+    return first if room == "protocol" and first in PROTOCOL_FAMILIES else None
+
+
+@ALL
+def test_protocol_families_do_not_know_each_other(module: Module):
+    mine = _family(module.name)
+    if mine is not None:
+        others = [name for name, _ in own_imports(module) if _family(name) not in (None, mine)]
+        assert not others, f"{module.path} reaches into another family: {others}"
+
+
+def test_wire_takes_only_message_types_from_the_protocols():
+    for module in modules():
+        if module.room == "wire":
+            for name, line in own_imports(module):
+                part_of_protocol = name.startswith("protocol.")
+                assert not part_of_protocol or "packets" in name or "contract" in name, f"{module.path}:{line}: {name}"
+
+
+def test_every_module_is_used():
+    """Imported by another module, or named as text by one that loads it late, or an entry point."""
+    imported = {name for module in modules() for name, _ in own_imports(module)}
+    texts = "\n".join(module.path.read_text() for module in modules())
+    dead = []
+    for module in modules():
+        package = module.path.name == "__init__.py"
+        known = any(name == module.name or name.startswith(module.name + ".") for name in imported)
+        if not package and not known and f"cubecast.{module.name}" not in texts and not _entry_point(module):
+            dead.append(module.name)
+    assert not set(dead) - YARDSTICKS, f"nothing uses {dead}"
+
+
+def _entry_point(module: Module) -> bool:
+    """Run with `python -m`, or one of the experiments, which are found by their directory."""
+    return module.name.endswith("__main__") or '__name__ == "__main__"' in module.path.read_text()
