@@ -12,6 +12,7 @@ from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadc
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
+from cubecast.protocol.vcube.timer_bundling import BundlingParameters, TimerBundling
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 from cubecast.sim.world import MachineFactory
@@ -102,6 +103,12 @@ def _causal_broadcast(setup: Setup) -> MachineFactory:
     return lambda node, incarnation: CausalBroadcast(node, d, parameters, incarnation=incarnation)
 
 
+def _timer_bundling(setup: Setup) -> MachineFactory:
+    d = _everyone(setup)
+    parameters = BundlingParameters(**setup.settings)
+    return lambda node, incarnation: TimerBundling(node, d, parameters, incarnation=incarnation)
+
+
 _FIRST_RECEPTION = Setting(
     FirstReception.BLOCK, "a dependency on a source never heard of: block (pseudo-code) or pass (text)"
 )
@@ -140,6 +147,16 @@ _ENTRIES = (
             "aggregation": Setting(Aggregation.ON, "off, on, or riding: unrelated messages join a postponed packet"),
             "tree": Setting(Tree.SOURCE, "source: a tree per publisher; single: that of node 0"),
             "order": Setting(PacketOrder.ARRIVAL, "of the messages in a packet: arrival, causal, or whole packets"),
+            "mtu": Setting(1500, "bytes per packet at most, header included"),
+        },
+    ),
+    ProtocolEntry(
+        "timer-bundling",
+        "vector clocks on per-source trees; what waits for the same neighbour shares a packet, acknowledgements too",
+        (*_COMPLETE, "P3"),
+        _timer_bundling,
+        {
+            "wait": Setting(10.0, "how long the first entry of a buffer waits for others, u.t."),
             "mtu": Setting(1500, "bytes per packet at most, header included"),
         },
     ),

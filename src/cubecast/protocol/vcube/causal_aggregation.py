@@ -12,7 +12,7 @@ is postponed is always a prefix of the children, `blocked` of them. A message wa
 highest level; when that arrives the next level is computed. Nothing is ever scanned.
 
 Symbols: i this node (`self.node`) · k a child · d dimension · m.s `message.source` · m.vc `vector`, without the
-source's own entry, which is `message.counter` · vector_clock `clock` · vector_max `seen` · pending `held`.
+source's own entry, which is `message.counter` · vector_clock `delivery.clock` · vector_max `seen`.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,9 +22,10 @@ from typing import Any
 
 from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Deliver, Effects, Observe, Published, Send
+from cubecast.protocol.contract import Effects, Observe, Send
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
+from cubecast.protocol.vcube.causal_delivery import CausalDelivery
 from cubecast.protocol.vcube.causal_packets import HEADER_BYTES, CausalMessage, CausalPacket, Vector, fill, rebuild
 from cubecast.protocol.vcube.topology import children
 
@@ -67,7 +68,7 @@ class CausalParameters:
 
 
 class Held:
-    """A received message that is postponed or not delivered yet."""
+    """A received message on its way to the children."""
 
     __slots__ = ("arrival", "blocked", "height", "message", "vector")
 
@@ -86,17 +87,14 @@ class Group:
         self.topic = topic
         self.node = node
         self.dimension = dimension
-        self.incarnation = incarnation
         self.parameters = p
         size = 1 << dimension
         self.neighbours = children(node, dimension, (1 << size) - 1)
-        self.clock = zero(size)
+        self.delivery = CausalDelivery(topic, node, size, incarnation)
         self.seen = zero(size)
-        self.changed: dict[NodeId, None] = {}  # entries of the clock since the last own broadcast
         self.vectors: dict[NodeId, Vector] = {}  # of each source's message number `seen`
         self.early: dict[NodeId, dict[Counter, Held]] = {}  # received before their publisher's previous message
         self.postponed: PendingBuffer[NodeId, Held] = PendingBuffer()
-        self.undelivered: PendingBuffer[NodeId, Held] = PendingBuffer()
         self.arrivals = 0
         self.postponed_for = [0] * dimension  # per child, how many messages
         self.riders: list[list[CausalMessage]] = [[] for _ in range(dimension)]
@@ -109,18 +107,11 @@ class Group:
     # Broadcast
 
     def broadcast(self, payload: bytes, effects: Effects) -> None:
-        node, clock = self.node, self.clock
-        clock[node] += 1
-        changed = tuple((k, clock[k]) for k in sorted(self.changed))
-        self.changed.clear()
-        message = CausalMessage(MessageId(node, self.incarnation, clock[node]), payload, changed)
-        dependencies = tuple(MessageId(k, 0, value) for k, value in changed)
-        effects.append(Published(self.topic, clock[node], 1, dependencies))
-        effects.append(Deliver(self.topic, message.message, (payload,)))
-        if self.parameters.tree is Tree.SINGLE and node != ROOT:
+        message = self.delivery.publish(payload, effects)
+        if self.parameters.tree is Tree.SINGLE and self.node != ROOT:
             effects.append(Send((ROOT,), CausalPacket(self.topic, (message,))))
             return
-        self.seen[node] = clock[node]
+        self.seen[self.node] = message.message.counter
         self._emit([[message] for _ in self.neighbours], [False] * self.dimension, None, effects)
 
     # Reception
@@ -145,7 +136,7 @@ class Group:
                 self._forward(fresh, packet, effects)
         if whole and self.parameters.aggregation is not Aggregation.OFF:
             self._forward(whole, packet, effects)
-        self._deliver(readable, effects)
+        self.delivery.receive([held.message for held in readable], effects)
 
     def _advance(self, source: NodeId) -> list[Held]:
         """Raise `seen` over what is there without a gap; the messages that became readable by it."""
@@ -243,42 +234,12 @@ class Group:
         """A packet that goes on as it came is the same object: encoded once, and its hops are counted."""
         return cause if cause is not None and cause.messages == messages else CausalPacket(self.topic, messages)
 
-    # Delivery
-
-    def _deliver(self, readable: list[Held], effects: Effects) -> None:
-        clock = self.clock
-        for held in readable:
-            source, _, counter = held.message.message
-            if counter <= clock[source]:
-                continue  # an own message on its way down the single tree
-            missing = self._missing(held)
-            if missing is not None:
-                self.undelivered.hold(*missing, held)
-                continue
-            clock[source] = counter
-            self.changed[source] = None
-            effects.append(Deliver(self.topic, held.message.message, (held.message.payload,)))
-            if self.undelivered:
-                readable += self.undelivered.release(source, counter)
-
-    def _missing(self, held: Held) -> tuple[NodeId, Counter] | None:
-        """The first dependency not delivered, or None. The changed entries tell, once the previous message is."""
-        source, _, counter = held.message.message
-        clock = self.clock
-        if clock[source] < counter - 1:
-            return source, counter - 1
-        for k, value in held.message.changed:
-            if value > clock[k]:
-                return k, value
-        return None
-
     # For tests and people
 
     def pending(self) -> list[MessageId]:
         """Received and not delivered, by source and counter."""
-        waiting = [held for _, _, held in self.undelivered.entries()]
-        waiting += [held for early in self.early.values() for held in early.values()]
-        return sorted(held.message.message for held in waiting)
+        early = [held.message.message for early in self.early.values() for held in early.values()]
+        return sorted(self.delivery.pending() + early)
 
     def invariants(self) -> None:
         entries = self.postponed.entries()
@@ -288,8 +249,7 @@ class Group:
         for c in range(self.dimension):
             assert self.postponed_for[c] == sum(held.blocked > c for _, _, held in entries)
             assert self.postponed_for[c] or not self.riders[c], f"riders for child {c} with nobody to ride with"
-        for source, counter, held in self.undelivered.entries():
-            assert self.clock[source] < counter, f"{held.message.message} waits for what was delivered"
+        self.delivery.invariants()
 
 
 class CausalBroadcast:

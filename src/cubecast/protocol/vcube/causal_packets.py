@@ -68,3 +68,30 @@ def fill(messages: Sequence[CausalMessage], mtu: int) -> Iterator[tuple[CausalMe
             start, size = index, HEADER_BYTES
         size += message.size
     yield tuple(messages[start:])
+
+
+@dataclass(slots=True)
+class Bundle(Packet):
+    """Messages with acknowledgements riding along."""
+
+    topic: str
+    messages: tuple[CausalMessage, ...]
+    acknowledged: tuple[MessageId, ...]
+    publication: ClassVar[bool] = True
+    bundle: ClassVar[bool] = True
+
+    @property
+    def message(self) -> MessageId:
+        return self.messages[0].message
+
+    @property
+    def payloads(self) -> tuple[bytes, ...]:
+        return tuple(each.payload for each in self.messages)
+
+
+@dataclass(slots=True)
+class AckBundle(Packet):
+    """Acknowledgements only."""
+
+    topic: str
+    acknowledged: tuple[MessageId, ...]

@@ -47,8 +47,8 @@ class CausalKernel:
     mtu: int = 1500
 
     def simulate(self, times: Floats, delays: Floats) -> "CausalRun":
-        """`times[m]`: when message m is published, by source and counter; `delays[m, k]`: propagation of a packet
-        whose last message is m on its way to node k."""
+        """`times[m]`: when message m is published, by source and counter; infinite for never. `delays[m, k]`:
+        propagation of a packet whose last message is m on its way to node k."""
         per_node, rest = divmod(len(times), self.nodes)
         if rest or not per_node or delays.shape != (len(times), self.nodes):
             raise BadInput("the kernel needs equally many messages of every node and a delay per message and node")
@@ -89,9 +89,20 @@ class CausalRun:
         self._first: Ints = sent["first"]
 
     @property
+    def published(self) -> NDArray[np.bool_]:
+        """Per message, whether it ever was."""
+        return np.isfinite(self._scenario.times)
+
+    @property
     def entries(self) -> Ints:
         """Per message, the entries of its compressed vector clock, its own included."""
         return self._state.entries
+
+    @cached_property
+    def past(self) -> NDArray[np.bool_]:
+        """Per message and message: whether the second is in the past of the first."""
+        bits = np.unpackbits(self._state.past.view(np.uint8), axis=1, bitorder="little")
+        return bits[:, : len(self._scenario.times)].astype(bool)
 
     @property
     def most_pending(self) -> Ints:
@@ -112,7 +123,7 @@ class CausalRun:
 
     @cached_property
     def reception_latency(self) -> Floats:
-        """Per node and message; NaN where a node is the publisher."""
+        """Per node and message; NaN where a node is the publisher, or nothing was published."""
         return self._latency("reception")
 
     @cached_property
@@ -123,11 +134,18 @@ class CausalRun:
         latency: Floats = self._state.cells[field] - self._scenario.times
         m = np.arange(latency.shape[1])
         latency[m // self._scenario.per_node, m] = np.nan
+        latency[:, ~self.published] = np.nan
         return latency
 
     def messages_in(self, packet: int) -> NDArray[np.int32]:
         first = self._first[packet]
         return self._state.pool[first : first + self.messages_per_packet[packet]]
+
+    def carried_in_packets_of(self, count: int) -> tuple[Ints, Ints]:
+        """(receivers, messages) of all messages that travelled in packets of so many."""
+        chosen = self.messages_per_packet == count
+        places = self._first[chosen, None] + np.arange(count)
+        return np.repeat(self.receivers[chosen], count), self._state.pool[places.ravel()]
 
     def most_aggregated(self) -> Ints:
         """Per node, the most messages in one packet it sent."""
@@ -137,16 +155,15 @@ class CausalRun:
 
     def complete(self) -> bool:
         """Whether every node received and delivered every message."""
-        messages = len(self._scenario.times)
+        messages = self.published.sum()
         return bool((np.bitwise_count(self._state.here).sum(axis=2) == messages).all())
 
     def direct_dependencies(self) -> NDArray[np.int64]:
         """Per message, the size of a causal barrier: messages of its past that are in the past of no other of them."""
-        past: Bits = self._state.past
-        bits = np.unpackbits(past.view(np.uint8), axis=1, bitorder="little").astype(bool)
+        rows: Bits = self._state.past
         return np.array(
             [
-                np.bitwise_count(row & ~np.bitwise_or.reduce(past[members.nonzero()[0]], axis=0, initial=0)).sum()
-                for row, members in zip(past, bits, strict=True)
+                np.bitwise_count(row & ~np.bitwise_or.reduce(rows[members], axis=0, initial=0)).sum()
+                for row, members in zip(rows, self.past, strict=True)
             ]
         )

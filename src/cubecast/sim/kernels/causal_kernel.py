@@ -44,7 +44,8 @@ def run(s: Scenario, t: Tables) -> None:
     """From the first publication to rest."""
     messages = len(s.times)
     for m in range(messages):
-        push(t.calendar, m, s.times[m])
+        if s.times[m] < np.inf:
+            push(t.calendar, m, s.times[m])
     t.used[EVENTS] = messages
     while True:
         event = pop(t.calendar)
