@@ -9,5 +9,6 @@ main = CubecastGroup(
         "demo": "cubecast.cli.demo:demo",
         "sim": "cubecast.cli.sim:sim",
         "check": "cubecast.cli.check:check",
+        "reproduce": "cubecast.cli.reproduce:reproduce",
     },
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cubecast.experiments.causal_aggregation.readings import MEAN_PROPAGATION, positive_normal
+from cubecast.experiments.causal_aggregation.readings import MEAN_PROPAGATION, PRINTED_DEVIATION, positive_normal
 from cubecast.experiments.causal_aggregation.results import Results
 from cubecast.experiments.ledger import Claim, Comparison, Finding
 from cubecast.sim.kernels.causal_broadcast import CausalKernel
@@ -18,7 +18,6 @@ from cubecast.sim.kernels.causal_broadcast import CausalKernel
 NODES = 1024
 MESSAGES = 100
 MEAN_INTERVAL = MEAN_PROPAGATION
-DEVIATION = 25.0
 
 VECTOR = Claim(
     "CAB-F31-vc",
@@ -39,7 +38,7 @@ def run_rate_point(point: Mapping[str, Any]) -> dict[str, Any]:
     times = np.full(nodes, np.inf)
     count = min(MESSAGES, nodes)
     times[rng.permutation(nodes)[:count]] = rng.exponential(MEAN_INTERVAL, count).cumsum()
-    run = CausalKernel(nodes, aggregate=False).simulate(times, positive_normal(DEVIATION, (nodes, nodes), rng))
+    run = CausalKernel(nodes, aggregate=False).simulate(times, positive_normal(PRINTED_DEVIATION, (nodes, nodes), rng))
     assert run.complete()
     entries, direct = run.entries[run.published], run.direct_dependencies()[run.published]
     return {

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from cubecast.experiments.causal_aggregation.readings import Reading, find_reading, positive_normal
+from cubecast.experiments.causal_aggregation.readings import PRINTED_DEVIATION, Reading, find_reading, positive_normal
 from cubecast.protocol.vcube.causal_aggregation import Tree
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, CausalRun
 from cubecast.sim.kernels.causal_tables import Floats
@@ -104,8 +104,8 @@ def _small_payload(reading: Reading, nodes: int, times: Floats, delays: Floats) 
 
 
 def _single_tree(reading: Reading, nodes: int, times: Floats, rng: Generator) -> dict[str, Any]:
-    """Everything through the tree of node 0, whose links' latencies vary at each use (§4.5.6)."""
-    delays = positive_normal(reading.deviation, (nodes, nodes), rng)
+    """Everything through the tree of node 0, whose links' latencies vary at each use, as printed (§4.5.6)."""
+    delays = positive_normal(PRINTED_DEVIATION, (nodes, nodes), rng)
     figures = {}
     for name, aggregate in (("single_none", False), ("single_aggr", True)):
         run = _kernel(reading, nodes, aggregate=aggregate, tree=Tree.SINGLE).simulate(times, delays)

@@ -19,6 +19,7 @@ from cubecast.sim.kernels.causal_broadcast import Queue
 from cubecast.sim.kernels.causal_tables import Floats
 
 MEAN_PROPAGATION = 100.0
+PRINTED_DEVIATION = 25.0
 
 
 class Spread(Enum):
@@ -38,6 +39,7 @@ class Links(Enum):
     PACKET = "packet"
     LINK = "link"  # once per run and pair of neighbours, the same in both directions
     DIRECTION = "direction"  # once per run and direction of a link
+    BOTH = "both"  # for the link as above, and for each packet around that
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Reading:
     why: str
     spread: Spread = Spread.UNIFORM
     scale: float = 500.0
-    deviation: float = 25.0
+    deviation: float = PRINTED_DEVIATION
     links: Links = Links.PACKET
     order: PacketOrder = PacketOrder.ARRIVAL
     queue: Queue = Queue.NODE
@@ -73,11 +75,14 @@ class Reading:
         drawn = positive_normal(self.deviation, (nodes, nodes), rng)
         if self.links is Links.PACKET:
             return drawn
-        if self.links is Links.LINK:
+        if self.links is not Links.DIRECTION:
             drawn = np.triu(drawn) + np.triu(drawn, 1).T
         receiver, source = np.arange(nodes)[None, :], np.arange(nodes)[:, None]
         difference = receiver ^ source
         by_link: Floats = drawn[receiver ^ (difference & -difference), receiver]
+        if self.links is Links.BOTH:
+            by_link += rng.normal(0, self.deviation, by_link.shape)
+            by_link = by_link.clip(1.0)
         return by_link
 
 
@@ -123,6 +128,12 @@ _ALL = (
     replace(_BELL, name="bell-causal", why="causes first in a packet", order=PacketOrder.CAUSAL),
     replace(_BELL, name="bell-30", why="deviation 30", deviation=30.0),
     replace(_BELL, name="bell-35", why="deviation 25 drawn twice per hop (25 · √2)", deviation=35.36),
+    replace(
+        _BELL,
+        name="bell-both",
+        why="each link has its latency (deviation 25) and each use of it varies (deviation 25)",
+        links=Links.BOTH,
+    ),
     replace(_BELL, name="bell-50", why="deviation 50", deviation=50.0),
     replace(_BELL, name="bell-links", why="latency per link", links=Links.LINK),
     replace(_BELL, name="bell-links-50", why="latency per link, deviation 50", links=Links.LINK, deviation=50.0),
