@@ -1,9 +1,9 @@
-"""A calendar queue in arrays: buckets of equal width, linked through the events, sorted when their turn comes.
+"""A calendar queue in arrays: buckets of equal width, sorted when their turn comes.
 
 Ordered by (time, event number): numbers are given in order of scheduling, so equal times keep that order, as in the
-simulator. The bucket being emptied is a small sorted array, into which an event that still falls into it is inserted.
-
-Events are records with at least the fields `time` and `following` (the event before it in its bucket, or −1).
+simulator. A bucket is a chain of chunks of two cache lines, so that opening it does not chase a pointer per event; the
+chunks are reused, so that the queue takes the memory of what is under way and not of all that ever was. The bucket
+being emptied is a small sorted array, into which an event that still falls into it is inserted.
 """
 
 from typing import Any, NamedTuple
@@ -13,57 +13,96 @@ from numpy.typing import NDArray
 
 from cubecast.sim.kernels.compiled import compiled
 
-_BUCKET, _INDEX, _COUNT, _LEFT = range(4)
-_DUE = np.dtype([("time", np.float64), ("event", np.int64)])
+_BUCKET, _INDEX, _COUNT, _LEFT, _FREE, _FRESH = range(6)
+_ENTRIES = 8
+_ENTRY = np.dtype([("time", np.float64), ("event", np.int32), ("note", np.int32)])
 
 
 class Calendar(NamedTuple):
     per_unit: float
     """Buckets per unit of time."""
     heads: NDArray[np.int32]
-    """Per bucket (modulo their number), its latest event or −1. A bucket may hold events of later rounds too."""
-    events: NDArray[Any]
+    """Per bucket (modulo their number): its newest chunk, or −1. A bucket may hold events of later rounds too."""
+    filled: NDArray[np.int32]
+    """Per chunk: entries in use."""
+    after: NDArray[np.int32]
+    """Per chunk: the next one of its bucket, or of the free ones."""
+    chunks: NDArray[Any]
     due: NDArray[Any]
     """The current bucket's events, sorted."""
     now: NDArray[np.int64]
-    """The current bucket; position in, and length of, `due`; events left in other buckets."""
+    """The current bucket; position in, and length of, `due`; events in other buckets; first free chunk; chunks never
+    used begin here."""
 
 
-def make_calendar(events: NDArray[Any], per_unit: float, buckets: int = 1 << 16) -> Calendar:
-    heads = np.full(buckets, -1, np.int32)
-    return Calendar(per_unit, heads, events, np.empty(len(events), _DUE), np.array([-1, 0, 0, 0], np.int64))
+def make_calendar(events: int, per_unit: float, buckets: int = 1 << 16) -> Calendar:
+    chunks = events // _ENTRIES + buckets + 1
+    return Calendar(
+        per_unit,
+        np.full(buckets, -1, np.int32),
+        np.zeros(chunks, np.int32),
+        np.empty(chunks, np.int32),
+        np.empty((chunks, _ENTRIES), _ENTRY),
+        np.empty(events, _ENTRY),
+        np.array([-1, 0, 0, 0, -1, 0], np.int64),
+    )
 
 
 @compiled
-def push(calendar: Calendar, event: int, time: float) -> None:
-    record = calendar.events[event]
-    record.time = time
+def push(calendar: Calendar, event: int, time: float, note: int) -> None:
+    """`note` comes back with the event."""
+    now = calendar.now
     bucket = int(time * calendar.per_unit)
-    if bucket == calendar.now[_BUCKET]:
-        _insert(calendar.due, calendar.now, event, time)
+    if bucket == now[_BUCKET]:
+        _insert(calendar, event, time, note)
         return
     place = bucket & (len(calendar.heads) - 1)
-    record.following = calendar.heads[place]
-    calendar.heads[place] = event
-    calendar.now[_LEFT] += 1
+    chunk = calendar.heads[place]
+    if chunk < 0 or calendar.filled[chunk] == _ENTRIES:
+        chunk = _new_chunk(calendar, place)
+    k = calendar.filled[chunk]
+    calendar.filled[chunk] = k + 1
+    entry = calendar.chunks[chunk, k]
+    entry.time = time
+    entry.event = event
+    entry.note = note
+    now[_LEFT] += 1
 
 
 @compiled
-def _insert(due: NDArray[Any], now: NDArray[np.int64], event: int, time: float) -> None:
+def _new_chunk(calendar: Calendar, place: int) -> int:
+    now = calendar.now
+    chunk = now[_FREE]
+    if chunk >= 0:
+        now[_FREE] = calendar.after[chunk]
+    else:
+        chunk = now[_FRESH]
+        now[_FRESH] += 1
+    calendar.filled[chunk] = 0
+    calendar.after[chunk] = calendar.heads[place]
+    calendar.heads[place] = chunk
+    return int(chunk)
+
+
+@compiled
+def _insert(calendar: Calendar, event: int, time: float, note: int) -> None:
     """Into the sorted rest of the current bucket, by time and number."""
+    due, now = calendar.due, calendar.now
     k = now[_COUNT]
     while k > now[_INDEX] and (due[k - 1].time > time or (due[k - 1].time == time and due[k - 1].event > event)):
         due[k].time = due[k - 1].time
         due[k].event = due[k - 1].event
+        due[k].note = due[k - 1].note
         k -= 1
     due[k].time = time
     due[k].event = event
+    due[k].note = note
     now[_COUNT] += 1
 
 
 @compiled
 def pop(calendar: Calendar) -> int:
-    """The earliest event, or −1 when none is left."""
+    """The place in `due` of the earliest event, or −1 when none is left."""
     now = calendar.now
     while now[_INDEX] == now[_COUNT]:
         if now[_LEFT] == 0:
@@ -73,24 +112,22 @@ def pop(calendar: Calendar) -> int:
         if calendar.heads[now[_BUCKET] & (len(calendar.heads) - 1)] >= 0:
             _open(calendar)
     now[_INDEX] += 1
-    return int(calendar.due[now[_INDEX] - 1].event)
+    return int(now[_INDEX] - 1)
 
 
 @compiled
 def _open(calendar: Calendar) -> None:
-    """Move the current bucket's events from their list into the sorted array."""
+    """Move the current bucket's events into the sorted array; those of later rounds stay."""
     now = calendar.now
     place = now[_BUCKET] & (len(calendar.heads) - 1)
-    event = calendar.heads[place]
-    rest = -1
-    while event >= 0:
-        record = calendar.events[event]
-        after = record.following
-        if int(record.time * calendar.per_unit) == now[_BUCKET]:
-            _insert(calendar.due, now, event, record.time)
+    chunk = calendar.heads[place]
+    calendar.heads[place] = -1
+    while chunk >= 0:
+        for k in range(calendar.filled[chunk]):
+            entry = calendar.chunks[chunk, k]
             now[_LEFT] -= 1
-        else:
-            record.following = rest
-            rest = event
-        event = after
-    calendar.heads[place] = rest
+            push(calendar, entry.event, entry.time, entry.note)
+        after = calendar.after[chunk]
+        calendar.after[chunk] = now[_FREE]
+        now[_FREE] = chunk
+        chunk = after

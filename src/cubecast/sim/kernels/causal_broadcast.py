@@ -80,7 +80,7 @@ class CausalRun:
         self._scenario = scenario
         self._state = state
         self.packets = int(state.used[tables.EVENTS]) - len(scenario.times)
-        sent = state.events[len(scenario.times) : state.used[tables.EVENTS]]
+        sent = state.packets[: self.packets]
         self.arrivals: Floats = sent["time"]
         self.receivers: Ints = sent["receiver"]
         self.senders: Ints = sent["sender"]
@@ -156,7 +156,7 @@ class CausalRun:
     def complete(self) -> bool:
         """Whether every node received and delivered every message."""
         messages = self.published.sum()
-        return bool((np.bitwise_count(self._state.here).sum(axis=2) == messages).all())
+        return bool((np.bitwise_count(self._state.here[:, : tables.AWAITED]).sum(axis=2) == messages).all())
 
     def direct_dependencies(self) -> NDArray[np.int64]:
         """Per message, the size of a causal barrier: messages of its past that are in the past of no other of them."""

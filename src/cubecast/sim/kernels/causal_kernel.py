@@ -9,11 +9,13 @@ import numpy as np
 
 from cubecast.sim.kernels.calendar import pop, push
 from cubecast.sim.kernels.causal_tables import (
+    AWAITED,
     BATCHED,
     CAUSAL,
     DELIVERED,
     EVENTS,
     LINK_QUEUE,
+    MESSAGE_BITS,
     NO_QUEUE,
     POOLED,
     RECEIVED,
@@ -41,20 +43,21 @@ for _bit in range(64):
 
 @compiled
 def run(s: Scenario, t: Tables) -> None:
-    """From the first publication to rest."""
+    """From the first publication to rest. Events are numbered: publications by message, then packets."""
     messages = len(s.times)
     for m in range(messages):
         if s.times[m] < np.inf:
-            push(t.calendar, m, s.times[m])
+            push(t.calendar, m, s.times[m], 0)
     t.used[EVENTS] = messages
     while True:
-        event = pop(t.calendar)
-        if event < 0:
+        place = pop(t.calendar)
+        if place < 0:
             return
-        if event < messages:
-            _publish(s, t, event)
+        entry = t.calendar.due[place]
+        if entry.event < messages:
+            _publish(s, t, entry.event, entry.time)
         else:
-            _receive(s, t, event)
+            _receive(s, t, entry.event - messages, entry.time, entry.note)
 
 
 # Bit sets, as rows of a matrix
@@ -72,8 +75,8 @@ def _add(here: Bits, node: int, which: int, m: int) -> None:
 
 
 @compiled
-def _delivered(here: Bits, node: int, m: int) -> bool:
-    return bool(here[node, DELIVERED, m >> 6] >> (np.uint64(m) & _LOW) & _ONE)
+def _has(here: Bits, node: int, which: int, m: int) -> bool:
+    return bool(here[node, which, m >> 6] >> (np.uint64(m) & _LOW) & _ONE)
 
 
 @compiled
@@ -123,8 +126,8 @@ def _level(s: Scenario, t: Tables, node: int, m: int) -> tuple[int, int]:
 
 
 @compiled
-def _publish(s: Scenario, t: Tables, m: int) -> None:
-    node, time = m // s.per_node, t.events[m].time
+def _publish(s: Scenario, t: Tables, m: int, time: float) -> None:
+    node = m // s.per_node
     for w in range(t.past.shape[1]):
         word = t.here[node, DELIVERED, w]
         t.past[m, w] = word
@@ -185,40 +188,59 @@ def _send(s: Scenario, t: Tables, time: float, node: int, c: int, count: int, si
     t.free_at[node, queue] = free
     event, pooled = t.used[EVENTS], t.used[POOLED]
     t.used[EVENTS] = event + 1
-    packet = t.events[event]
+    last = t.pool[pooled - 1]
+    arrival = free + s.delays[last, peer]
+    packet = t.packets[event - len(s.times)]
+    packet.time = arrival
     packet.receiver = peer
     packet.sender = node
     packet.first = pooled - count
     packet.count = count
     packet.size = size
-    push(t.calendar, event, free + s.delays[t.pool[pooled - 1], peer])
+    # What a packet of one message needs on arrival comes back with the event, without a look at the packet itself.
+    push(t.calendar, event, arrival, peer << MESSAGE_BITS | last if count == 1 else -1)
 
 
 # Receiving
 
 
 @compiled
-def _receive(s: Scenario, t: Tables, event: int) -> None:
-    packet = t.events[event]
-    time, node, first, count = packet.time, packet.receiver, packet.first, packet.count
-    whole = s.aggregate and s.order == WHOLE
+def _receive(s: Scenario, t: Tables, number: int, time: float, note: int) -> None:
+    if note >= 0:
+        _receive_one(s, t, time, note >> MESSAGE_BITS, note & (1 << MESSAGE_BITS) - 1)
+        return
+    packet = t.packets[number]
+    node, first, count = packet.receiver, packet.first, packet.count
     t.used[BATCHED] = 0
     for index in range(first, first + count):
         m = t.pool[index]
         _add(t.here, node, RECEIVED, m)
         t.cells[node, m].reception = time
-        if not s.aggregate:
-            for c in range(_height(s, t, node, m)):
-                _send_one(s, t, time, node, c, m)
-        elif not whole:
+        if s.order != WHOLE:
             t.used[BATCHED] = 0
             _release(s, t, node, m)
             _emit(s, t, time, node)
-    if whole:
+        t.todo[index - first] = m
+    if s.order == WHOLE:
         for index in range(first, first + count):
             _release(s, t, node, t.pool[index])
         _emit(s, t, time, node)
-    _deliver(t, time, node, first, count)
+    _deliver(t, time, node, count)
+
+
+@compiled
+def _receive_one(s: Scenario, t: Tables, time: float, node: int, m: int) -> None:
+    _add(t.here, node, RECEIVED, m)
+    t.cells[node, m].reception = time
+    if s.aggregate:
+        t.used[BATCHED] = 0
+        _release(s, t, node, m)
+        _emit(s, t, time, node)
+    else:
+        for c in range(_height(s, t, node, m)):
+            _send_one(s, t, time, node, c, m)
+    t.todo[0] = m
+    _deliver(t, time, node, 1)
 
 
 @compiled
@@ -227,53 +249,49 @@ def _release(s: Scenario, t: Tables, node: int, m: int) -> None:
     height = _height(s, t, node, m)
     if height == 0:
         return
-    cell = t.cells[node, m]
-    cell.arrival = t.nodes[node].arrivals
-    t.nodes[node].arrivals += 1
-    cell.blocked = height
-    _put(s, t, node, m)
-    x = cell.postponed_head - 1
-    while x >= 0:
-        after = t.cells[node, x].postponed_next - 1
-        _put(s, t, node, x)
-        x = after
+    arrival = t.nodes[node].arrivals
+    t.nodes[node].arrivals = arrival + 1
+    _put(s, t, node, m, height, arrival)
+    if _has(t.here, node, AWAITED, m):
+        x = t.cells[node, m].postponed_head - 1
+        while x >= 0:
+            cell = t.cells[node, x]
+            after = cell.postponed_next - 1
+            _put(s, t, node, x, cell.blocked, cell.arrival)
+            x = after
 
 
 @compiled
-def _put(s: Scenario, t: Tables, node: int, m: int) -> None:
-    cell = t.cells[node, m]
-    before, level = cell.blocked, 0
+def _put(s: Scenario, t: Tables, node: int, m: int, before: int, arrival: int) -> None:
+    level = 0
     # An own message on the single tree is delivered before it is received; otherwise what is delivered is received.
     if s.single or not _deliverable(t.past, m, t.here, node):
         level, missing = _level(s, t, node, m)
         level = min(level, before)
         if level:
+            cell = t.cells[node, m]
+            cell.arrival = arrival
+            cell.blocked = level
             cell.postponed_next = t.cells[node, missing].postponed_head
             t.cells[node, missing].postponed_head = m + 1
-    cell.blocked = level
+            _add(t.here, node, AWAITED, missing)
     if level < before:
-        _sort_in(s, t, node, m, level, before)
+        _sort_in(t, m, level, before, t.depth[m] if s.order == CAUSAL else arrival)
 
 
 @compiled
-def _sort_in(s: Scenario, t: Tables, node: int, m: int, level: int, before: int) -> None:
+def _sort_in(t: Tables, m: int, level: int, before: int, rank: int) -> None:
+    """Into the batch by rank, then number."""
     batch, k = t.batch, t.used[BATCHED]
-    while k > 0 and _later(s, t, node, batch[k - 1, 0], m):
-        for column in range(3):
+    while k > 0 and (batch[k - 1, 3] > rank or (batch[k - 1, 3] == rank and batch[k - 1, 0] > m)):
+        for column in range(4):
             batch[k, column] = batch[k - 1, column]
         k -= 1
     batch[k, 0] = m
     batch[k, 1] = level
     batch[k, 2] = before
+    batch[k, 3] = rank
     t.used[BATCHED] += 1
-
-
-@compiled
-def _later(s: Scenario, t: Tables, node: int, a: int, b: int) -> bool:
-    """Whether a goes behind b in a packet."""
-    if s.order == CAUSAL:
-        return bool(t.depth[a] > t.depth[b] or (t.depth[a] == t.depth[b] and a > b))
-    return bool(t.cells[node, a].arrival > t.cells[node, b].arrival)
 
 
 @compiled
@@ -301,31 +319,29 @@ def _emit(s: Scenario, t: Tables, time: float, node: int) -> None:
 
 
 @compiled
-def _deliver(t: Tables, time: float, node: int, first: int, count: int) -> None:
-    """Whatever of a packet, and of what waited for it, has its whole past delivered here."""
-    todo, length, here = t.todo, 0, t.nodes[node]
-    for index in range(first, first + count):
-        m = t.pool[index]
-        if not _delivered(t.here, node, m):  # an own message on its way down the single tree is
-            todo[length] = m
-            length += 1
-    here.pending += length
-    k = 0
+def _deliver(t: Tables, time: float, node: int, count: int) -> None:
+    """Whatever of the first `count` messages in `todo`, and of what waited for it, has its whole past here."""
+    todo, length, here, k = t.todo, count, t.nodes[node], 0
+    here.pending += count
     while k < length:
         m = todo[k]
         k += 1
-        cell = t.cells[node, m]
+        if _has(t.here, node, DELIVERED, m):  # an own message on its way down the single tree
+            here.pending -= 1
+            continue
         if not _deliverable(t.past, m, t.here, node):
             missing = _first_undelivered(t.past, m, t.here, node)
-            cell.held_next = t.cells[node, missing].held_head
+            t.cells[node, m].held_next = t.cells[node, missing].held_head
             t.cells[node, missing].held_head = m + 1
+            _add(t.here, node, AWAITED, missing)
             continue
         _add(t.here, node, DELIVERED, m)
-        cell.delivery = time
+        t.cells[node, m].delivery = time
         here.pending -= 1
-        x = cell.held_head - 1
-        while x >= 0:
-            todo[length] = x
-            length += 1
-            x = t.cells[node, x].held_next - 1
+        if _has(t.here, node, AWAITED, m):
+            x = t.cells[node, m].held_head - 1
+            while x >= 0:
+                todo[length] = x
+                length += 1
+                x = t.cells[node, x].held_next - 1
     here.most_pending = max(here.most_pending, here.pending)

@@ -23,33 +23,33 @@ ARRIVAL, CAUSAL, WHOLE = range(3)
 
 NODE_QUEUE, LINK_QUEUE, NO_QUEUE = range(3)
 EVENTS, POOLED, BATCHED = range(3)  # indices of `Tables.used`
-RECEIVED, DELIVERED = range(2)  # indices of `Tables.here`
-MOST_MESSAGES = np.iinfo(np.int16).max - 1
+RECEIVED, DELIVERED, AWAITED = range(3)  # indices of `Tables.here`
+MESSAGE_BITS = 15
+MOST_MESSAGES = (1 << MESSAGE_BITS) - 2
 
-# Half a cache line each: the kernel's time is the memory's time.
-EVENT = np.dtype(
+PACKET = np.dtype(
     [
         ("time", np.float64),
-        ("following", np.int32),
         ("receiver", np.int32),
         ("sender", np.int32),
         ("first", np.int32),  # of its messages, in the pool
         ("count", np.int32),
         ("size", np.int32),  # bytes
-    ]
+    ],
+    align=True,
 )
 CELL = np.dtype(
     [
         ("reception", np.float64),
         ("delivery", np.float64),
-        ("arrival", np.int32),  # number of the reception at that node
+        ("arrival", np.int32),  # number of the reception at that node; the rest for those that wait or are awaited
         ("postponed_head", np.int16),  # list of the messages postponed until this one arrives, as number + 1
         ("postponed_next", np.int16),
         ("held_head", np.int16),  # the same for those not delivered before this one is
         ("held_next", np.int16),
         ("blocked", np.int16),  # so many of the children have not got it
-        ("unused", np.int16),
-    ]
+    ],
+    align=True,
 )
 NODE = np.dtype(
     [("waited", np.float64), ("arrivals", np.int32), ("pending", np.int32), ("most_pending", np.int32)], align=True
@@ -77,8 +77,8 @@ class Scenario(NamedTuple):
 class Tables(NamedTuple):
     calendar: Calendar
     used: NDArray[np.int64]
-    events: NDArray[Any]
-    """The first are the publications, the others packets."""
+    packets: NDArray[Any]
+    """All that were sent, in that order. Written once; what is under way is found in the calendar."""
     pool: Ints
     """The messages of all packets."""
     heights: Ints
@@ -89,13 +89,13 @@ class Tables(NamedTuple):
     depth: Ints
     """Per message: messages in its past."""
     here: Bits
-    """Per node: which messages it received, which it delivered."""
+    """Per node: which messages it received, which it delivered, and for which others wait."""
     cells: NDArray[Any]
     """Per node and message."""
     nodes: NDArray[Any]
     free_at: Floats
     batch: Ints
-    """Messages whose level changed by an arrival: number, level now, level before."""
+    """Messages whose level changed by an arrival: number, level now, level before, rank in a packet."""
     todo: Ints
 
 
@@ -108,20 +108,19 @@ def make_tables(s: Scenario) -> Tables:
     # Each message crosses each of the N − 1 edges of a tree once, and on the single tree it is handed to the root.
     hops = messages * (nodes - 1) + (messages if s.single else 0)
     heights = [(x & -x).bit_length() - 1 if x else s.dimension for x in range(nodes)]
-    events = np.empty(messages + hops, EVENT)
     return Tables(
-        calendar=make_calendar(events, max(1.0, hops / 8192)),
+        calendar=make_calendar(messages + hops, max(1.0, hops / 8192)),
         used=np.zeros(3, np.int64),
-        events=events,
+        packets=np.empty(hops, PACKET),
         pool=np.empty(hops, np.int32),
         heights=np.array(heights, np.int32),
         past=np.zeros((messages, words), np.uint64),
         entries=np.zeros(messages, np.int32),
         depth=np.zeros(messages, np.int32),
-        here=np.zeros((nodes, 2, words), np.uint64),
+        here=np.zeros((nodes, 3, words), np.uint64),
         cells=np.zeros((nodes, messages), CELL),
         nodes=np.zeros(nodes, NODE),
         free_at=np.zeros((nodes, s.dimension + 1)),
-        batch=np.empty((messages, 3), np.int32),
+        batch=np.empty((messages, 4), np.int32),
         todo=np.empty(messages, np.int32),
     )
