@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Two workers; all Spark tests go to one of them, which holds the only session.
+PARALLEL := -n 2 --dist loadgroup
+
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo test test-all check format bench lock clean
 
@@ -23,10 +26,10 @@ demo: setup java     ## the main job, end to end
 	$(BIN)/cubecast demo
 
 test: setup java     ## everything but the slow tests, under 12 minutes on two cores
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: setup java ## the slow tests too
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 check: setup         ## format, lint, types, tidy, fast tests: under a minute
 	$(BIN)/ruff format --check .

@@ -1,6 +1,15 @@
-"""Options of the whole suite."""
+"""Options of the whole suite, and its one Spark session: starting one costs seconds, two are not possible."""
+
+from collections.abc import Iterator
 
 import pytest
+
+TEST_OPTIONS = (
+    ("spark.driver.memory", "1g"),
+    ("spark.sql.shuffle.partitions", "2"),
+    ("spark.default.parallelism", "2"),
+)
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -9,3 +18,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the code does now into scenario scripts and golden digests, instead of comparing",
     )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:  # noqa: F821 - PySpark is imported only where a test asks for it
+    from cubecast.pipeline.session import session_options, spark_session
+
+    java = f"{session_options('local[2,4]')['spark.driver.extraJavaOptions']} {QUICK_JVM}"
+    session = spark_session("local[2,4]", (*TEST_OPTIONS, ("spark.driver.extraJavaOptions", java)))
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that uses the session is a Spark test, and all of them run in one worker; nobody has to remember that."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))

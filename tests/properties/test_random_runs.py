@@ -31,7 +31,7 @@ def test_seeded_runs_keep_their_promises(first):
 def test_the_seeds_reach_every_kind_of_world():
     configs = [draw_config(seed) for seed in range(RUNS)]
     assert {config.nodes for config in configs} == {2, 4, 8, 16, 32, 64}
-    for name in ("protocol", "propagation", "fifo_links", "coded", "topics"):
+    for name in ("protocol", "propagation", "fifo_links", "coded", "queued_control", "topics"):
         rarest = min(Counter(getattr(config, name) for config in configs).values())
         assert rarest > RUNS // 20, name
     assert {config.workload.split(":")[0] for config in configs} == {"uniform", "poisson", "respond"}

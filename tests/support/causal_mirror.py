@@ -67,16 +67,12 @@ class Watched(CausalBroadcast):
 class LinkQueues(Network):
     """An output queue per link instead of one per node."""
 
-    def arrivals(self, now, source, destinations):
-        if not hasattr(self, "free_link"):
-            self.free_link = {}
-        arrivals = []
+    def carry(self, now, source, destinations, packet):
+        free = self.__dict__.setdefault("free_link", {})
         for destination in destinations:
-            link = (source, destination)
-            free = max(self.free_link.get(link, 0.0), now + self.processing) + self.transmission
-            self.free_link[link] = free
-            arrivals.append(free + self.propagation(source, destination))
-        return arrivals
+            self.free_at[source] = free.get((source, destination), 0.0)
+            super().carry(now, source, (destination,), packet)
+            free[source, destination] = self.free_at[source]
 
 
 def run_machine(kernel: CausalKernel, times, delays) -> History:

@@ -48,6 +48,7 @@ def draw_config(seed: int) -> SimConfig:
         fifo_links=rng.random() < 0.5,
         payload_bytes=rng.choice((0, 50)),
         coded=rng.random() < 0.5,
+        queued_control=rng.random() < 0.7,
         seed=seed,
         settings=settings,
     )

@@ -4,7 +4,7 @@ the commands. Every packet goes through the wire codec; every step checks invari
 from collections.abc import Sequence
 from typing import Any
 
-from cubecast.check import check_trace
+from cubecast.check import Report, check_trace
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId
 from cubecast.protocol.contract import (
@@ -137,7 +137,7 @@ class ScriptWorld:
     # The network
 
     def do_deliver(self, *links: str) -> None:
-        """deliver [FROM>TO ...]: the oldest packet, or the oldest of each of these links"""
+        """deliver [FROM>TO[#K] ...]: the oldest packet, or the K-th (first) oldest of each of these links"""
         for link in links or (None,):
             self._arrive(self._take(link))
 
@@ -157,10 +157,10 @@ class ScriptWorld:
             self._say(f"{source}>{destination} {describe(decode(frame))}")
 
     def _take(self, link: str | None) -> tuple[NodeId, NodeId, bytes]:
-        for index, (source, destination, _) in enumerate(self.flying):
-            if link in (None, f"{source}>{destination}"):
-                return self.flying.pop(index)
-        raise AssertionError(f"nothing is under way on {link or 'any link'}")
+        wanted, _, rank = (link or "").partition("#")
+        on_link = [k for k, (source, to, _) in enumerate(self.flying) if link is None or f"{source}>{to}" == wanted]
+        assert len(on_link) >= int(rank or 1), f"nothing is under way on {link or 'any link'}"
+        return self.flying.pop(on_link[int(rank or 1) - 1])
 
     def _arrive(self, flight: tuple[NodeId, NodeId, bytes]) -> None:
         source, destination, frame = flight
@@ -199,8 +199,7 @@ class ScriptWorld:
 
     def do_check(self, *promises: str) -> None:
         """check PROMISE ...: the reference checker's verdict on the run so far, taken as finished"""
-        info = RunInfo("script", self.protocol[0], (), nodes=self.size)
-        report = check_trace(Trace(info, [*self.trace, *map(self._end, self.machines)]), promises)
+        report = self.report(promises)
         for promise in promises:
             self._say(f"{promise} {report.verdicts[promise]}")
             found = [violation for violation in report.violations if violation.promise == promise]
@@ -208,6 +207,10 @@ class ScriptWorld:
                 about = f", message {name(violation.message)}" if violation.message else ""
                 other = f", against {name(violation.other)}" if violation.other else ""
                 self._say(f"  at node {violation.node}{about}{other}")
+
+    def report(self, promises: Sequence[str]) -> Report:
+        info = RunInfo("script", self.protocol[0], (), nodes=self.size)
+        return check_trace(Trace(info, [*self.trace, *map(self._end, self.machines)]), promises)
 
     def _end(self, node: NodeId) -> Event:
         incarnation = self.incarnations[node]

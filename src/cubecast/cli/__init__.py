@@ -9,6 +9,10 @@ main = CubecastGroup(
         "demo": "cubecast.cli.demo:demo",
         "sim": "cubecast.cli.sim:sim",
         "check": "cubecast.cli.check:check",
+        "verify": "cubecast.cli.verify:verify",
+        "metrics": "cubecast.cli.metrics:metrics",
+        "workload": "cubecast.cli.workload:workload",
+        "sweep": "cubecast.cli.sweep:sweep",
         "reproduce": "cubecast.cli.reproduce:reproduce",
     },
 )

@@ -30,6 +30,9 @@ class Packet:
     frame: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""
 
+    born: float = field(default=0.0, init=False, repr=False, compare=False)
+    """When it was first sent, kept by a driver that measures; it does not travel."""
+
 
 @dataclass(slots=True)
 class Send:

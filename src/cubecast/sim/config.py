@@ -1,6 +1,9 @@
 """One simulation as data: validated once, written into the trace header, enough to repeat the run."""
 
+import json
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from math import inf
 from typing import Any
 
 from cubecast.errors import BadInput
@@ -37,12 +40,12 @@ class SimConfig:
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("processing", "transmission", "payload_bytes", "zipf"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"{name} must not be negative, it is {getattr(self, name)}")
-        for name in ("window", "churn_session"):
+            if not 0 <= getattr(self, name) < inf:
+                raise BadInput(f"{name} must be a number from 0 on, not {getattr(self, name)}")
+        for name in ("window", "churn_session", "detection_delay"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise BadInput(f"{name} must be positive, not {value}")
+            if value is not None and not 0 < value < inf:
+                raise BadInput(f"{name} must be positive and finite, not {value}")
 
     def count(self, name: str, total: int) -> int:
         """How many of `total` a share such as "25%" or a count such as "40" means; at least one."""
@@ -55,6 +58,10 @@ class SimConfig:
         if not 0 < number <= total:
             raise BadInput(f"{name} must be between 1 and {total} (or above 0% and up to 100%), not {text}")
         return max(1, round(number))
+
+    def fingerprint(self) -> str:
+        """Eight digits that differ when anything differs: two settings must not share the name of a run."""
+        return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=4).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -9,6 +9,7 @@ delay:50@100-300 (extra u.t.) · slow:3:40@100-300 (extra u.t. on all that node 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from random import Random
 from typing import TypeAlias
 
@@ -124,24 +125,24 @@ def _parse(text: str) -> Fault:
         kind, _, rest = text.partition(":")
         what, _, when = rest.rpartition("@")
         start, _, end = when.partition("-")
-        at = float(start)
+        at = _finite(start)
         if kind in ("crash", "restart"):
             if end:
                 raise ValueError("takes one time")
-            return Crash(int(what), at) if kind == "crash" else Restart(int(what), at)
-        until = float(end)
-        if not 0 <= at < until:
+            return Crash(_node(what), at) if kind == "crash" else Restart(_node(what), at)
+        until = _finite(end)
+        if not at < until:
             raise ValueError("ends before it starts")
         match kind:
             case "pause":
-                return Pause(int(what), at, until)
+                return Pause(_node(what), at, until)
             case "suspect":
-                return Suspect(int(what), at, until)
+                return Suspect(_node(what), at, until)
             case "slow":
                 node, _, extra = what.partition(":")
-                return Slow(int(node), float(extra), at, until)
+                return Slow(_node(node), _finite(extra), at, until)
             case "partition" | "oneway":
-                left, right = (mask_of(map(int, side.split("+"))) for side in what.split("|"))
+                left, right = (mask_of(map(_node, side.split("+"))) for side in what.split("|"))
                 return Partition(left, right, kind == "oneway", at, until)
             case _:
                 return LinkTrouble(Trouble(kind), _amount(Trouble(kind), what), at, until)
@@ -153,10 +154,24 @@ def _parse(text: str) -> Fault:
 
 
 def _amount(kind: Trouble, text: str) -> float:
-    amount = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    if amount < 0 or (kind in (Trouble.LOSS, Trouble.DUPLICATE) and amount > 1):
+    amount = _finite(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if kind in (Trouble.LOSS, Trouble.DUPLICATE) and amount > 1:
         raise ValueError("not a share")
     return amount
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < inf:
+        raise ValueError("not a time or amount")
+    return number
+
+
+def _node(text: str) -> NodeId:
+    node = int(text)
+    if node < 0:
+        raise ValueError("not a node")
+    return node
 
 
 def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_delay: float | None = None) -> None:

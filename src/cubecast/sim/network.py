@@ -6,10 +6,12 @@ be free is all there is to know. Faults decide, per packet, how many copies arri
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.sim.delays import Delay
+from cubecast.sim.delays import Constant, Delay
+from cubecast.sim.scheduler import Scheduler
 
 Fate = Callable[[float, NodeId, NodeId], Sequence[float]]
 """(now, source, destination) → extra delay of each copy that arrives; no entry means the packet is lost."""
@@ -24,37 +26,82 @@ class Network:
     fifo_links: bool = False
     queued_control: bool = True
     """Whether control packets wait in the output queue too; the papers' printed queue lengths suggest they did not."""
+    scheduler: Scheduler = field(default_factory=Scheduler)
 
     def __post_init__(self) -> None:
         self.free_at = [0.0] * self.size
         self.queued = [0] * self.size  # packets that went through a node's output queue
         self.waited = [0.0] * self.size  # in the output queue, by all packets of a node together
+        self.unqueued = 0  # packets that went past the queues
+        self.messages = 0  # publications inside packets, a copy each time
+        self.bytes = 0
         self.fate: Fate | None = None
+        self._constant = self.propagation.value if isinstance(self.propagation, Constant) else None  # saves a call
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
 
-    def arrivals(self, now: float, source: NodeId, destinations: Sequence[NodeId]) -> list[float]:
-        """Queue a packet for each destination, in this order; when each arrives if nothing goes wrong."""
-        transmission, propagation = self.transmission, self.propagation
+    @property
+    def plain(self) -> bool:
+        """Whether `carry` is enough: packets neither get lost nor keep an order nor pass each other."""
+        return self.fate is None and not self.fifo_links and self.queued_control
+
+    def carry(self, now: float, source: NodeId, destinations: tuple[NodeId, ...], packet: Any) -> None:
+        """A copy of the encoded packet to each destination, in this order. The hot path: only for a plain network."""
+        transmission, propagation, scheduler = self.transmission, self.propagation, self.scheduler
+        buckets, tie, constant = scheduler.buckets, scheduler.tie, self._constant
         ready = now + self.processing
-        free = max(self.free_at[source], ready)
+        free = self.free_at[source]
+        if free < ready:
+            free = ready
         waited = 0.0
-        arrivals = []
         for destination in destinations:
             waited += free - ready
             free += transmission
-            arrivals.append(free + propagation(source, destination))
+            time = free + (constant or propagation(source, destination))
+            tie += 1
+            bucket = buckets.get(int(time))
+            if bucket is not None:
+                bucket.append((time, tie, destination, source, packet))
+            else:
+                scheduler.push((time, tie, destination, source, packet))
+        scheduler.tie = tie
         self.free_at[source] = free
-        self.queued[source] += len(destinations)
         self.waited[source] += waited
-        if self.fifo_links:
-            return [self.in_order(source, d, time) for d, time in zip(destinations, arrivals, strict=True)]
-        return arrivals
+        count = len(destinations)
+        self.queued[source] += count
+        self.bytes += len(packet.frame) * count
+        if packet.publication:
+            self.messages += len(packet.payloads) * count
 
-    def arrivals_past_the_queue(self, now: float, source: NodeId, destinations: Sequence[NodeId]) -> list[float]:
-        """The same for packets that do not wait for others."""
-        departure = now + self.processing + self.transmission
-        arrivals = [departure + self.propagation(source, destination) for destination in destinations]
-        return [self.in_order(source, d, time) for d, time in zip(destinations, arrivals, strict=True)]
+    def carry_one(self, now: float, source: NodeId, destination: NodeId, packet: Any) -> list[int]:
+        """The same under everything that can be different; the numbers of the copies that will arrive."""
+        time = self._departure(now, source, packet) + self.propagation(source, destination)
+        self.bytes += len(packet.frame)
+        if packet.publication:
+            self.messages += len(packet.payloads)
+        extras = self.fate(now, source, destination) if self.fate is not None else (0.0,)
+        copies = []
+        for extra in extras:
+            arrival = self._in_order(source, destination, time + extra) if self.fifo_links else time + extra
+            self.scheduler.tie += 1
+            copies.append(self.scheduler.tie)
+            self.scheduler.push((arrival, self.scheduler.tie, destination, source, packet))
+        return copies
+
+    def _departure(self, now: float, source: NodeId, packet: Any) -> float:
+        ready = now + self.processing
+        if not packet.publication and not self.queued_control:
+            self.unqueued += 1
+            return ready + self.transmission
+        start = max(ready, self.free_at[source])
+        self.waited[source] += start - ready
+        self.queued[source] += 1
+        self.free_at[source] = start + self.transmission
+        return self.free_at[source]
+
+    @property
+    def packets(self) -> int:
+        """How many were sent."""
+        return sum(self.queued) + self.unqueued
 
     def mean_queue_lengths(self) -> list[float]:
         """Per node, the length of its output queue as a packet joins it, that packet included, on average."""
@@ -63,10 +110,8 @@ class Network:
             time / service / count + 1 if count else 0.0 for time, count in zip(self.waited, self.queued, strict=True)
         ]
 
-    def in_order(self, source: NodeId, destination: NodeId, arrival: float) -> float:
+    def _in_order(self, source: NodeId, destination: NodeId, arrival: float) -> float:
         """With FIFO links, not before what was sent earlier on that link."""
-        if not self.fifo_links:
-            return arrival
         link = (source, destination)
         arrival = max(arrival, self._last_arrival.get(link, 0.0))
         self._last_arrival[link] = arrival

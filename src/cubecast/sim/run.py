@@ -44,7 +44,7 @@ class Simulation:
             "seed": self.config.seed,
             "nodes": self.config.nodes,
             "digest": world.statistics.digest(),
-            **report(world.statistics, world.network.mean_queue_lengths()),
+            **report(world.statistics, world.network),
             "simulated_time": world.now,
             "events": world.events,
             "wall_seconds": seconds,
@@ -114,7 +114,7 @@ def simulate_to_directory(config: SimConfig, directory: Path, *, packets: bool =
 
 def run_info(config: SimConfig) -> RunInfo:
     return RunInfo(
-        run=f"{config.protocol}-{config.nodes}-{config.seed}",
+        run=f"{config.protocol}-{config.nodes}-{config.seed}-{config.fingerprint()}",
         protocol=config.protocol,
         promises=find(config.protocol).promises,
         nodes=config.nodes,

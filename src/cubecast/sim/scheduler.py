@@ -13,18 +13,24 @@ Event: TypeAlias = tuple[Any, ...]
 
 
 class Scheduler:
-    __slots__ = ("_buckets", "_current", "_current_key", "_index", "_keys")
+    __slots__ = ("_current", "_current_key", "_index", "_keys", "buckets", "tie")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, list[Event]] = {}
+        self.buckets: dict[int, list[Event]] = {}
+        """Future events by whole units of time; a driver in a hurry appends to a bucket that is there."""
+        self.tie = 0  # the last number given to an event
         self._keys: list[int] = []
         self._current: list[Event] = []
         self._current_key = -1
         self._index = 0
 
+    def next_tie(self) -> int:
+        self.tie += 1
+        return self.tie
+
     def push(self, event: Event) -> None:
         key = int(event[0])
-        bucket = self._buckets.get(key)
+        bucket = self.buckets.get(key)
         if bucket is not None:
             bucket.append(event)
         elif key == self._current_key:
@@ -32,13 +38,13 @@ class Scheduler:
         else:
             if key < self._current_key:
                 self._put_back()
-            self._buckets[key] = [event]
+            self.buckets[key] = [event]
             heappush(self._keys, key)
 
     def _put_back(self) -> None:
         """Close the open bucket: its first event was looked at and pushed back, and now something comes before it."""
         if self._index < len(self._current):
-            self._buckets[self._current_key] = self._current[self._index :]
+            self.buckets[self._current_key] = self._current[self._index :]
             heappush(self._keys, self._current_key)
         self._current, self._current_key, self._index = [], -1, 0
 
@@ -49,7 +55,7 @@ class Scheduler:
             if not self._keys:
                 return None
             self._current_key = heappop(self._keys)
-            self._current = self._buckets.pop(self._current_key)
+            self._current = self.buckets.pop(self._current_key)
             self._current.sort()
             index = 0
         self._index = index + 1

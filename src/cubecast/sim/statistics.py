@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from cubecast.sim.network import Network
+
 
 class Statistics:
     def __init__(self) -> None:
-        self.packets = 0
-        self.messages_sent = 0
-        self.bytes = 0
         self.published = 0
         self.deliveries = 0
         self.duplicates = 0
@@ -43,20 +42,20 @@ def summary(values: Iterable[float]) -> dict[str, float]:
     return {"mean": float(data.mean()), "p50": float(p50), "p99": float(p99), "max": float(data.max())}
 
 
-def report(statistics: Statistics, queue_lengths: list[float]) -> dict[str, Any]:
+def report(statistics: Statistics, network: Network) -> dict[str, Any]:
     """The figures `cubecast sim --json` prints about a run. Held messages that were never delivered do not count."""
     reception = np.asarray(statistics.reception)
     holding = np.zeros(len(reception))
     holding[list(statistics.holding)] = list(statistics.holding.values())
-    counted = (
-        *("published", "packets", "messages_sent", "bytes"),
-        *("deliveries", "duplicates", "false_positives", "refused"),
-    )
+    counted = (*("published", "deliveries", "duplicates", "false_positives", "refused"),)
     return {
+        "packets": network.packets,
+        "messages_sent": network.messages,
+        "bytes": network.bytes,
         **{name: getattr(statistics, name) for name in counted},
         "reception_latency": summary(reception),
         "delivery_latency": summary(reception + holding),
         "holding_time": summary(holding),
         "barrier_size": summary(statistics.barrier),
-        "queue_length": summary(queue_lengths),
+        "queue_length": summary(network.mean_queue_lengths()),
     }

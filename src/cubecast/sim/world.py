@@ -28,7 +28,6 @@ from cubecast.protocol.contract import (
 )
 from cubecast.sim.network import Network
 from cubecast.sim.recorder import Recorder
-from cubecast.sim.scheduler import Scheduler
 from cubecast.sim.statistics import Statistics
 from cubecast.trace.schema import Kind
 from cubecast.wire.codec import decode, encode
@@ -36,8 +35,8 @@ from cubecast.wire.codec import decode, encode
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
 
-FOLD_AT = 1 << 16
-_CALL = -1  # in place of a sender: the event is a function (in place of a packet) and its arguments (of hops)
+FOLD_EVERY = (1 << 15) - 1  # packets before the log goes into the digest
+_CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
 
 
 class World:
@@ -69,11 +68,11 @@ class World:
         self._careful = careful
         self._records_packets = recorder is not None and recorder.packets
         self._away: set[NodeId] = set()  # crashed or paused
-        self._scheduler = Scheduler()
-        self._tie = 0
+        self._scheduler = network.scheduler
         self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
-        self._arrived: MessageId | None = None  # the publication being processed, until it is delivered
-        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets carry the time of birth
+        self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
+        self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
+        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -91,8 +90,7 @@ class World:
 
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
-        self._tie += 1
-        self._scheduler.push((time, self._tie, 0, _CALL, call, arguments, 0.0))
+        self._scheduler.push((time, self._scheduler.next_tie(), _CALL, call, arguments))
 
     def run(self, until: float = float("inf"), most_events: float = float("inf")) -> bool:
         """Process events in order; True when none is left, False when a limit was reached first."""
@@ -105,66 +103,55 @@ class World:
                 gc.enable()
 
     def _run(self, until: float, most_events: float) -> bool:
-        pop, step = self._scheduler.pop, self._step
+        """The hot loop; what is rare is elsewhere."""
+        pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
+        log, received = self.statistics.log.append, self.statistics.reception.append
+        special = self._coded or self._records_packets or self._careful
+        events = self.events
+        send = self.network.carry if self.network.plain and not self._records_packets else self._send_observed
         while (event := pop()) is not None:
-            time, tie, node, sender, packet, hops, born = event
-            if time > until or self.events >= most_events:
+            time, _, node, sender, packet = event
+            if time > until or events >= most_events:
                 self._scheduler.push(event)
                 return False
             self.now = time
-            if sender == _CALL:
-                packet(*hops)
-            elif node in self._away:
-                if node in self.paused:
-                    self.paused[node].append(event)
-            else:
-                step(time, tie, node, sender, packet, hops, born)
+            if node == _CALL or node in away:
+                self._call_or_keep(event)
+                continue
+            self.events = events = events + 1
+            if not events & FOLD_EVERY:
+                self.statistics.fold()
+            log(time)
+            log(node)
+            if special:
+                packet = self._observe_arrival(event)
+            effects = machines[node].on_packet(time, sender, packet)
+            arrived = None
+            if packet.publication:
+                if packet.bundle:
+                    self._count_bundle(node, packet)
+                elif packet.message.source != node:
+                    if packet.topic in subscriptions[node]:
+                        arrived = packet.message
+                        received(time - packet.born)
+                    else:
+                        self.statistics.false_positives += 1
+            for effect in effects:
+                if type(effect) is Send:
+                    sent = effect.packet
+                    if sent.frame is None:
+                        self._encode(sent)
+                    send(time, node, effect.peers, sent)
+                elif type(effect) is Deliver:
+                    self._deliver(node, effect, effect.message is arrived)
+                    arrived = None if effect.message is arrived else arrived
+                else:
+                    self._apply_rare(node, effect)
+            if arrived is not None:
+                self._held.setdefault((node, packet.topic, arrived), (len(self.statistics.reception) - 1, time))
+            if special:
+                self._after(node)
         return True
-
-    def _step(self, time: float, tie: int, node: NodeId, sender: NodeId, packet: Any, hops: int, born: float) -> None:
-        """A packet arrives at a node that is there."""
-        self.events += 1
-        log = self.statistics.log
-        log.append(time)
-        log.append(node)
-        if len(log) > FOLD_AT:
-            self.statistics.fold()
-        if self._coded:
-            packet = decode(packet.frame)
-        if self._records_packets:
-            self._record_packet(Kind.RECEIVE, node, sender, packet, tie, hops)
-        machine = self.machines[node]
-        effects = machine.on_packet(time, sender, packet)
-        if packet.bundle:
-            self._count_bundle(node, packet)
-        elif packet.publication:
-            self._arrived = self._count_reception(node, packet, time - born)
-        for effect in effects:
-            kind = type(effect)
-            if kind is Send:
-                sent = effect.packet  # type: ignore[union-attr]
-                same = sent is packet
-                self._send(node, effect.peers, sent, hops + 1 if same else 1, born if same else time)  # type: ignore[union-attr]
-            elif kind is Deliver:
-                self._deliver(node, effect)  # type: ignore[arg-type]
-            else:
-                self._apply_rare(node, effect)
-        if self._arrived is not None:
-            self._held.setdefault((node, packet.topic, self._arrived), (len(self.statistics.reception) - 1, time))
-            self._arrived = None
-        if self._careful:
-            machine.invariants()
-
-    def _count_reception(self, node: NodeId, packet: Any, latency: float) -> MessageId | None:
-        """The message, if it is one this node waits for."""
-        message: MessageId = packet.message
-        if message.source == node:
-            return None
-        if packet.topic not in self.subscriptions[node]:
-            self.statistics.false_positives += 1
-            return None
-        self.statistics.reception.append(latency)
-        return message
 
     def _count_bundle(self, node: NodeId, packet: Any) -> None:
         """Several publications, each held until its delivery, if only for no time."""
@@ -174,6 +161,36 @@ class World:
             if message.source != node:
                 self._held[node, packet.topic, message] = (len(latencies), self.now)
                 latencies.append(self.now - self._births[packet.topic, message])
+
+    def _call_or_keep(self, event: tuple[Any, ...]) -> None:
+        """A scheduled call, or a packet for a node that is not there."""
+        _, _, node, sender, packet = event
+        if node == _CALL:
+            sender(*packet)
+        elif node in self.paused:
+            self.paused[node].append(event)
+
+    def _encode(self, packet: Any) -> None:
+        packet.frame = encode(packet)
+        packet.born = self.now
+
+    def _after(self, node: NodeId) -> None:
+        self._cause = None
+        if self._careful:
+            self.machines[node].invariants()
+
+    def _observe_arrival(self, event: tuple[Any, ...]) -> Any:
+        """The arriving packet, decoded if this world codes, with a row in the trace if it records packets."""
+        _, tie, node, sender, sent = event
+        packet = sent
+        if self._coded:
+            packet = decode(sent.frame)
+            packet.born = sent.born
+        if self._records_packets:
+            number, hops = self._under_way.pop(tie)
+            self._cause = (packet, hops)
+            self._record_packet(Kind.RECEIVE, node, sender, packet, number, hops)
+        return packet
 
     # The application's side
 
@@ -208,7 +225,7 @@ class World:
         return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
 
     def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
-        self.paused[node].append((self.now, 0, node, _CALL, call, arguments))
+        self.paused[node].append((self.now, 0, _CALL, call, arguments))
         return True
 
     def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
@@ -254,11 +271,10 @@ class World:
         if node in self.paused:
             self._away.discard(node)
         for event in self.paused.pop(node, []):
-            if event[3] == _CALL:
-                self.at(self.now, event[4], *event[5])
+            if event[2] == _CALL:
+                self.at(self.now, event[3], *event[4])
             else:
-                self._tie += 1
-                self._scheduler.push((self.now, self._tie, *event[2:]))
+                self._scheduler.push((self.now, event[1], *event[2:]))
 
     def suspect(self, node: NodeId, peer: NodeId) -> None:
         """Tell a node that its failure detector holds the peer faulty."""
@@ -286,55 +302,31 @@ class World:
         """What a request or a timer brought about."""
         for effect in effects:
             if type(effect) is Send:
-                self._send(node, effect.peers, effect.packet, 1, self.now)
+                if effect.packet.frame is None:
+                    self._encode(effect.packet)
+                self._send_observed(self.now, node, effect.peers, effect.packet)
             elif type(effect) is Deliver:
-                self._deliver(node, effect)
+                self._deliver(node, effect, at_once=False)
             else:
                 self._apply_rare(node, effect)
 
-    def _send(self, node: NodeId, peers: tuple[NodeId, ...], packet: Any, hops: int, born: float) -> None:
-        statistics, push, tie = self.statistics, self._scheduler.push, self._tie
-        if packet.frame is None:
-            packet.frame = encode(packet)
-        statistics.packets += len(peers)
-        statistics.bytes += len(packet.frame) * len(peers)
-        if packet.publication:
-            statistics.messages_sent += len(packet.payloads) * len(peers)
-        if packet.publication or self.network.queued_control:
-            arrivals = self.network.arrivals(self.now, node, peers)
-        else:
-            arrivals = self.network.arrivals_past_the_queue(self.now, node, peers)
-        if self._records_packets or self.network.fate is not None:
-            self._send_observed(node, peers, arrivals, packet, hops, born)
-            return
-        for time, peer in zip(arrivals, peers, strict=True):
-            tie += 1
-            push((time, tie, peer, node, packet, hops, born))
-        self._tie = tie
-
-    def _send_observed(
-        self, node: NodeId, peers: tuple[NodeId, ...], arrivals: list[float], packet: Any, hops: int, born: float
-    ) -> None:
-        """The same with a trace or with faults: a packet may get lost or arrive more than once."""
-        fate = self.network.fate
-        for time, peer in zip(arrivals, peers, strict=True):
-            self._tie += 1
+    def _send_observed(self, now: float, node: NodeId, peers: tuple[NodeId, ...], packet: Any) -> None:
+        """Send with a row in the trace, or over a network that is not plain."""
+        hops = self._cause[1] + 1 if self._cause is not None and self._cause[0] is packet else 1
+        for peer in peers:
+            copies = self.network.carry_one(now, node, peer, packet)
             if self._records_packets:
-                self._record_packet(Kind.SEND, node, peer, packet, self._tie, hops)
-            tie = self._tie
-            for extra in fate(self.now, node, peer) if fate else (0.0,):
-                late = self.network.in_order(node, peer, time + extra) if extra else time
-                self._scheduler.push((late, tie, peer, node, packet, hops, born))
-                self._tie += 1
-                tie = self._tie
+                # A lost packet gets a number too, for its `send` row; later copies share the number of the first.
+                number = copies[0] if copies else self._scheduler.next_tie()
+                self._record_packet(Kind.SEND, node, peer, packet, number, hops)
+                self._under_way.update(dict.fromkeys(copies, (number, hops)))
 
-    def _deliver(self, node: NodeId, effect: Deliver) -> None:
+    def _deliver(self, node: NodeId, effect: Deliver, at_once: bool) -> None:
+        """`at_once`: the message arrived just now."""
         statistics = self.statistics
         statistics.deliveries += len(effect.payloads)
         statistics.log.append(effect.message.source)
-        if effect.message is self._arrived:
-            self._arrived = None
-        elif self._held:
+        if not at_once and self._held:
             held = self._held.pop((node, effect.topic, effect.message), None)
             if held is not None:
                 statistics.holding[held[0]] = self.now - held[1]
@@ -375,7 +367,7 @@ class World:
             if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
                 return
             if node in self.paused:
-                self.paused[node].append((self.now, 0, node, _CALL, fire, (), 0.0))
+                self.paused[node].append((self.now, 0, _CALL, fire, ()))
                 return
             del self._timers[key]
             self._apply(node, self.machines[node].on_timer(self.now, effect.timer))
@@ -383,7 +375,7 @@ class World:
                 self.machines[node].invariants()
 
         self.at(max(effect.at, self.now), fire)
-        token = self._timers[key] = self._tie
+        token = self._timers[key] = self._scheduler.tie
 
     # Recording
 

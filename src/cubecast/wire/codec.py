@@ -43,7 +43,7 @@ def decode(data: bytes) -> Any:
         raise RemoteProtocolError(f"unknown packet tag {tag}")
     try:
         packet = PACKETS[tag](*_decoders[tag].decode(memoryview(data)[1:]))
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"malformed {PACKETS[tag].__name__}: {error}") from None
     packet.frame = data
     return packet

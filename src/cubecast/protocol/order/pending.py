@@ -16,38 +16,39 @@ Held = TypeVar("Held")
 class PendingBuffer(Generic[Key, Held]):
     """`Key` names a publisher; an entry waits until that publisher's messages up to some counter are accounted for."""
 
-    __slots__ = ("_arrivals", "_waiting")
+    __slots__ = ("_arrivals", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[Key, list[tuple[Counter, int, Held]]] = {}
+        self.waiting: dict[Key, list[tuple[Counter, int, Held]]] = {}
+        """By publisher, a heap of (counter, order of arrival, message). Empty when nothing is held."""
         self._arrivals = 0
 
     def __len__(self) -> int:
-        return sum(len(heap) for heap in self._waiting.values())
+        return sum(len(heap) for heap in self.waiting.values())
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def hold(self, publisher: Key, counter: Counter, message: Held) -> None:
         """Keep the message until `release` is told about this counter of this publisher."""
         self._arrivals += 1
-        heappush(self._waiting.setdefault(publisher, []), (counter, self._arrivals, message))
+        heappush(self.waiting.setdefault(publisher, []), (counter, self._arrivals, message))
 
     def release(self, publisher: Key, counter: Counter) -> list[Held]:
         """Everything that waited for this publisher's messages up to `counter`; lowest first, then oldest first."""
-        heap = self._waiting.get(publisher)
+        heap = self.waiting.get(publisher)
         if heap is None:
             return []
         released = []
         while heap and heap[0][0] <= counter:
             released.append(heappop(heap)[2])
         if not heap:
-            del self._waiting[publisher]
+            del self.waiting[publisher]
         return released
 
     def clear(self) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
 
     def entries(self) -> list[tuple[Key, Counter, Held]]:
         """(publisher, missing counter, message) of all that is held, for explanations and invariants."""
-        return [(publisher, counter, held) for publisher, heap in self._waiting.items() for counter, _, held in heap]
+        return [(publisher, counter, held) for publisher, heap in self.waiting.items() for counter, _, held in heap]

@@ -33,8 +33,8 @@ class Delivery:
     """
 
     __slots__ = (
-        *("barrier", "first_received", "heard", "held", "incarnations"),
-        *("last_delivered", "latest", "mode", "settled", "started", "topic"),
+        *("barrier", "first_received", "forgotten", "heard", "held", "incarnations"),
+        *("last_delivered", "latest", "mode", "settled", "topic"),
     )
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
@@ -48,7 +48,7 @@ class Delivery:
         self.last_delivered: dict[NodeId, Counter] = {}
         self.heard = 0
         self.settled = 0  # sources whose every message is for us, so that no first reception has to tell
-        self.started = 0  # sources whose starting cut is fixed
+        self.forgotten = 0  # sources that left: their next message counts as the first one again
         self.first_received: dict[NodeId, Counter] = {}
         self.incarnations: dict[NodeId, Incarnation] = {}  # of restarted sources; for the trace, no rule looks at it
 
@@ -64,31 +64,38 @@ class Delivery:
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        todo = [packet]
-        if not self.heard & packet.bit:
-            todo = [*self._first_reception(packet.bit, packet.message, effects), packet]
+        bit = packet.bit
+        if self.heard & bit:
+            todo = [packet]
+        elif packet.message.counter == 1 and not packet.message.incarnation:
+            self.heard |= bit  # the usual beginning
+            todo = [packet]
+        else:
+            todo = [*self._first_reception(bit, packet.message, effects), packet]
         for candidate in todo:
-            missing = self._missing(candidate.groups)
+            groups = candidate.groups
+            missing = self._missing(groups) if groups else None
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
-            message = candidate.message
+            message, bit = candidate.message, candidate.bit
             source, _, counter = message
-            self._note(source, candidate.bit, counter)
-            self.barrier.delivered(candidate.bit, counter, candidate.groups)
+            self._note(source, bit, counter)
+            self.barrier.delivered(bit, counter, groups)
             effects.append(Deliver(self.topic, message, candidate.payloads))
-            if self.held:
+            if self.held.waiting:
                 todo += self.held.release(source, counter)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""
+        self.forgotten |= self.heard & 1 << source
         self.heard &= ~(1 << source)
         self.first_received.pop(source, None)
 
     def leave(self) -> None:
         """Forget what was received. The barrier stays: that is what is published (defect V4)."""
         self.held.clear()
-        self.heard = self.settled = self.started = 0
+        self.heard = self.settled = self.forgotten = 0
         self.first_received.clear()
         self.last_delivered.clear()
         self.latest.clear()
@@ -96,15 +103,13 @@ class Delivery:
     def _first_reception(self, bit: int, message: MessageId, effects: Effects) -> list[Pub]:
         """What waited for earlier messages of this source, which are now known not to be for us."""
         source, incarnation, counter = message
-        started = self.started & bit  # a first reception may be forgotten and recur; the starting cut stays
         self.heard |= bit
-        self.started |= bit
         if incarnation:
             self.incarnations[source] = incarnation
         if counter == 1 or self.settled & bit:
             return []
         self.first_received[source] = counter
-        if not started:
+        if not self.forgotten & bit:  # the starting cut stays what it was when the source was first heard
             effects.append(Cut(self.topic, MessageId(source, incarnation, counter - 1)))
         return self.held.release(source, counter - 1)
 

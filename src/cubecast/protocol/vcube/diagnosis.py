@@ -133,6 +133,7 @@ class Diagnosis:
 
     def on_test(self, sender: NodeId, packet: Test) -> Effects:
         effects: Effects = []
+        # DEVIATION vcube §2.4: a test tells the tested node how it is held; so a wrong suspicion ends soon.
         self._learn(self.node, packet.event, effects)
         effects.append(Send((sender,), TestReply(packet.number, self._tell())))
         return effects

@@ -57,6 +57,11 @@ class Topic:
 class VCubePS:
     """The machine of one node. `present` are the ids somebody holds; `initial` views start an experiment settled."""
 
+    __slots__ = (
+        *("_everyone", "_handlers", "dimension", "first_reception", "incarnation"),
+        *("node", "operations", "present", "topics"),
+    )
+
     def __init__(
         self,
         node: NodeId,
@@ -79,7 +84,6 @@ class VCubePS:
         }
         self._everyone = [children(node, h, present) for h in range(dimension + 1)]
         self._handlers = {
-            PubAck: self.on_pub_ack,
             Sub: self.on_sub,
             Uns: self.on_uns,
             OperationAck: self.on_operation_ack,
@@ -169,6 +173,8 @@ class VCubePS:
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         if type(packet) is Pub:
             return self.on_pub(sender, packet)
+        if type(packet) is PubAck:
+            return self.on_pub_ack(sender, packet)
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise RemoteProtocolError(f"node {sender} sent a {type(packet).__name__}, which VCube-PS does not know")
@@ -286,6 +292,8 @@ class VCubePS:
 
     def _own_entry(self, state: Topic, acknowledged: Operation) -> tuple[Entry, ...]:
         """What this node adds to an acknowledgement: only those of a SUB gather members, and only subscribers add."""
+        # DEVIATION vcube-ps algorithm 4 line 100: the printed test is that nothing was received from the source, which
+        # also lets acknowledgements of other kinds gather; §5.5.1 says that only those of a SUB do.
         own = state.view.entry(self.node) if acknowledged is Operation.SUB and state.view.subscribed else None
         return (own,) if own is not None else ()
 

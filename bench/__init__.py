@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks. Each prints its ratios; none is a timed test."""

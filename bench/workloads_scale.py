@@ -1,0 +1,79 @@
+"""Universe extraction at scale: rows of a subscription log per second, on this machine.
+
+A synthetic log of about `--rows` (user, item) pairs is written once; timed are reading it, growing a universe of
+`--seeds` topics and writing that, then profiling it. The session's start is not counted.
+
+    python bench/workloads_scale.py --rows 10000000
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cubecast.pipeline.session import spark_session
+from cubecast.pipeline.workloads.chance import draw
+from cubecast.pipeline.workloads.logs import LogFormat, read_log
+from cubecast.pipeline.workloads.profile import profile, write_subscriptions
+from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions, truncated_pareto
+from cubecast.pipeline.workloads.universe import UniverseRules, universe
+
+SEED = 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--seeds", type=int, default=100)
+    options = parser.parse_args()
+    spark = spark_session(conf=[("spark.sql.shuffle.partitions", "8")])
+    with tempfile.TemporaryDirectory() as place:
+        log = Path(place) / "log.parquet"
+        raw_log(spark, options.rows).write.parquet(str(log))
+        rows = spark.read.parquet(str(log)).count()
+        print(f"log: {rows:,} rows, {log_size(log) / 1e6:.0f} MB of Parquet")
+        began = time.perf_counter()
+        pairs = read_log(spark, LogFormat(log)).persist()
+        found = universe(pairs, UniverseRules(options.seeds), SEED)
+        inside = write_subscriptions(found, Path(place) / "universe")
+        report("universe extracted and written", rows, time.perf_counter() - began)
+        began = time.perf_counter()
+        shape = profile(inside, SEED)
+        report("its profile", shape.subscriptions, time.perf_counter() - began)
+        pairs.unpersist()
+        print(f"  {shape.topics:,} topics, {shape.users:,} users, {shape.subscriptions:,} subscriptions")
+        grid(spark, Path(place))
+    spark.stop()
+
+
+def raw_log(spark: SparkSession, rows: int) -> DataFrame:
+    """Pairs whose users and items are both as uneven as a power law makes them; some repeat, as in a real log."""
+    users, items = max(rows // 7, 10), max(rows // 50, 10)
+    name = F.col("id")
+    user = F.floor(truncated_pareto(draw(SEED, "user", name), 0.7, 1.0, float(users)))
+    item = F.floor(truncated_pareto(draw(SEED, "item", name), 0.8, 1.0, float(items)))
+    return spark.range(rows).select(
+        F.concat(F.lit("user"), user).alias("user"), F.concat(F.lit("item"), item).alias("item"), name.alias("time")
+    )
+
+
+def grid(spark: SparkSession, place: Path) -> None:
+    began = time.perf_counter()
+    model = GridModel(users=200_000, topics=2_000)
+    rows = write_subscriptions(synthetic_subscriptions(spark, model, SEED), place / "grid").count()
+    report("grid model, subscriptions made and written", rows, time.perf_counter() - began)
+
+
+def report(what: str, rows: int, seconds: float) -> None:
+    print(f"{what}: {rows:,} rows in {seconds:.1f} s, {rows / seconds:,.0f} rows/s")
+
+
+def log_size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""`cubecast workload`: subscription tables from logs, or made up."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cubecast.cli.common import json_option, output, print_json, progress, seed_option
+from cubecast.cli.spark_options import spark_options
+from cubecast.pipeline.session import spark_session
+from cubecast.pipeline.workloads.build import build_publications, build_synthetic, build_universe
+from cubecast.pipeline.workloads.logs import LogFormat
+from cubecast.pipeline.workloads.synthetic import GridModel
+from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
+from cubecast.pipeline.workloads.zipf import WEB_EXPONENT, ZipfLoad
+from cubecast.report.workload_tables import degrees_table
+
+out_option = click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="New directory for the Parquet table."
+)
+UNIVERSE_EXAMPLE = """
+\b
+Example:
+  cubecast workload universe edits.csv --item page --seeds 20 --out out/w8
+"""
+SYNTHETIC_EXAMPLE = """
+\b
+Example:
+  cubecast workload synthetic --users 10000 --topics 200 --out out/grid
+"""
+PUBLICATIONS_EXAMPLE = """
+\b
+Example:
+  cubecast workload publications --topics 128 --exponent 0.825 --out out/load
+"""
+
+
+@click.group()
+def workload() -> None:
+    """Subscription workloads: from real logs, or synthetic with the same shape."""
+
+
+@workload.command(epilog=UNIVERSE_EXAMPLE)
+@click.argument("log", type=click.Path(path_type=Path))
+@out_option
+@click.option("--seeds", default=100, show_default=True, help="Random topics the universe grows from.")
+@click.option("--least", default=30, show_default=True, help="Topics with fewer subscribers are dropped.")
+@click.option("--extra", type=click.Choice(["random", "own"]), default="random", show_default=True)
+@click.option("--members", type=click.Choice(["seed", "all"]), default="seed", show_default=True)
+@click.option("--candidates", default=1, show_default=True, help="Make so many, keep the median in topics per user.")
+@click.option("--user", default="user", show_default=True, help="Column with the user.")
+@click.option("--item", default="item", show_default=True, help="Column with the item subscribed to.")
+@click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), help="Default: by the file's name.")
+@seed_option
+@json_option
+@spark_options
+def universe(
+    log: Path, out: Path, user: str, item: str, kind: str | None, seed: int, as_json: bool, master: str | None,
+    conf: Iterable[tuple[str, str]], seeds: int, least: int, extra: str, members: str, candidates: int,
+) -> None:  # fmt: skip
+    """A self-contained universe of topics and users from a subscription LOG (user, item[, time])."""
+    rules = UniverseRules(seeds, least, Extra(extra), Members(members))
+    with progress("growing the universe"):
+        kept, found = build_universe(
+            spark_session(master, conf), LogFormat(log, user, item, kind), rules, seed, candidates, out
+        )
+    show({"seed": kept, "out": str(out), **found.to_json()}, as_json)
+
+
+@workload.command(epilog=SYNTHETIC_EXAMPLE)
+@out_option
+@click.option("--users", default=100, show_default=True)
+@click.option("--topics", default=16, show_default=True)
+@click.option("--points-exponent", default=2.0, show_default=True, help="Power law of identifiers per topic.")
+@click.option("--most-points", default=1000, show_default=True, help="Most identifiers of a topic.")
+@click.option("--radius-exponent", default=2.5, show_default=True, help="Power law of interest radii.")
+@click.option("--least-radius", default=0.01, show_default=True, help="Of a square with side 1.")
+@click.option("--most-radius", default=0.5, show_default=True)
+@seed_option
+@json_option
+@spark_options
+def synthetic(
+    out: Path, users: int, topics: int, points_exponent: float, most_points: int, radius_exponent: float,
+    least_radius: float, most_radius: float, seed: int, as_json: bool, master: str | None,
+    conf: Iterable[tuple[str, str]],
+) -> None:  # fmt: skip
+    """Synthetic subscriptions by the grid model: users near each other like the same topics."""
+    model = GridModel(users, topics, points_exponent, most_points, radius_exponent, least_radius, most_radius)
+    with progress("placing users and topics"):
+        found = build_synthetic(spark_session(master, conf), model, seed, out)
+    show({"seed": seed, "out": str(out), **found.to_json()}, as_json)
+
+
+@workload.command(epilog=PUBLICATIONS_EXAMPLE)
+@out_option
+@click.option("--publications", default=16384, show_default=True)
+@click.option("--topics", default=128, show_default=True)
+@click.option("--publishers", default=256, show_default=True)
+@click.option("--window", default=32000.0, show_default=True, help="Publications fall into [0, window).")
+@click.option("--exponent", default=WEB_EXPONENT, show_default=True, help="Of Zipf's law; 0 is uniform.")
+@seed_option
+@json_option
+@spark_options
+def publications(
+    out: Path, publications: int, topics: int, publishers: int, window: float, exponent: float, seed: int,
+    as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
+) -> None:  # fmt: skip
+    """A load of publications over topics by Zipf's law: when, by whom, on the topic of which rank."""
+    load = ZipfLoad(publications, topics, publishers, window, exponent)
+    with progress("drawing publications"):
+        busiest = build_publications(spark_session(master, conf), load, seed, out)
+    facts = {"seed": seed, "out": str(out), "publications": publications, "busiest_topic_share": busiest}
+    if as_json:
+        print_json(facts)
+    else:
+        output.print(f"{publications:,} publications, {busiest:.1%} of them on the busiest topic")
+        output.print(f"seed {seed} · written to {out}")
+
+
+def show(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    output.print(degrees_table(facts))
+    output.print(f"seed {facts['seed']} · written to {facts['out']}")

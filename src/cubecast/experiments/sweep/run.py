@@ -1,0 +1,161 @@
+"""Runs a sweep on Spark. The driver plans, waits, and gathers; every point is somebody else's task."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+from cubecast.errors import CubecastError
+from cubecast.experiments.sweep.grid import Parameters, Point, Sweep
+from cubecast.experiments.sweep.kinds import find_kind
+from cubecast.experiments.sweep.plan import Batch, batches, checked_points
+from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
+from cubecast.experiments.sweep.results import column, means, row_of, write_results
+from cubecast.experiments.sweep.store import Store
+from cubecast.experiments.sweep.task import OK, Work, run_batch
+
+MOST_NAMED = 5
+
+
+class SweepFailedError(CubecastError):
+    """Spark gave up on a task. What was finished is kept; the sweep can be taken up again."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a sweep."""
+
+    sweep: str
+    seed: int
+    points: int
+    executed: int
+    reused: int
+    errors: int
+    retried: int
+    wall_seconds: float
+    results: str
+    slowest: list[dict[str, Any]]
+    failed: list[dict[str, Any]]
+    means: list[dict[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _silent(_: Snapshot) -> None:
+    pass
+
+
+def prepare(sweep: Sweep, directory: Path) -> int:
+    """Refuse what cannot run and make the directory ready, before Spark is started; how many points are waiting."""
+    points, _ = checked_points(sweep)
+    finished = _opened(sweep, directory).finished()
+    return sum(point.id not in finished for point in points)
+
+
+def _opened(sweep: Sweep, directory: Path) -> Store:
+    store = Store(directory.absolute())
+    store.open(sweep)
+    return store
+
+
+def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: Listener = _silent) -> Outcome:
+    """Run what is not finished yet, then write the results. An interrupt leaves a directory to resume from."""
+    began = time.perf_counter()
+    points, complete = checked_points(sweep)
+    store = _opened(sweep, directory)
+    finished = store.finished()
+    waiting = [point for point in points if point.id not in finished]
+    kind = find_kind(sweep.point)
+    if waiting:
+        work = Work(str(store.directory), sweep.point, sweep.keep_traces, tuple(sys.path))
+        tasks = batches(waiting, kind, spark.sparkContext.defaultParallelism)
+        _execute(spark, work, tasks, {point.id for point in points}, listener)
+    missing = {point.id for point in waiting} - store.finished()
+    if missing:
+        raise SweepFailedError(
+            f"{len(missing)} of {len(waiting)} points left no result in {store.directory}; "
+            "do driver and executors see the same directory?"
+        )
+    rows = _rows(sweep, points, complete, store)
+    write_results(rows, store.results)
+    return _outcome(sweep, points, rows, len(waiting), time.perf_counter() - began, store)
+
+
+def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[str], listener: Listener) -> None:
+    """One partition per batch, in order. `range` with as many partitions as rows is never coalesced into fewer."""
+    context, store = spark.sparkContext, Store(Path(work.directory))
+    group = f"sweep-{uuid4()}"
+    context.setJobGroup(group, f"sweep into {work.directory}", interruptOnCancel=True)
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_task_of(work, tasks), "id string")
+    try:
+        with Watch(store, points, context.statusTracker(), group, listener):
+            frame.collect()
+    except KeyboardInterrupt:
+        context.cancelJobGroup(group)
+        raise
+    except Exception as error:
+        raise SweepFailedError(_told(store, error)) from error
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def _task_of(work: Work, tasks: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for some in numbers:
+            for number in some.column(0).to_pylist():
+                ids = list(run_batch(work, tasks[number]))
+                yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
+
+    return run
+
+
+def _told(store: Store, error: Exception) -> str:
+    running = ", ".join(one.point for one in store.running()) or "none"
+    return f"Spark gave up: {_reason(error)} (points running: {running}); finished points are kept, run it again"
+
+
+def _reason(error: Exception) -> str:
+    """The line that names the cause: the last of a Python traceback, or what the JVM's first exception says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    if isinstance(error, PythonException):
+        return lines[-1]
+    told = next((line for line in lines if "Exception: " in line), lines[0])
+    return told.rpartition("Exception: ")[2].partition(". ")[0]
+
+
+def _rows(sweep: Sweep, points: list[Point], complete: dict[str, Parameters], store: Store) -> list[dict[str, Any]]:
+    results = store.read(points)
+    return [
+        row_of(sweep.name, complete[point.combination], result) for point, result in zip(points, results, strict=True)
+    ]
+
+
+def _outcome(
+    sweep: Sweep, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: Store
+) -> Outcome:
+    labels = {point.id: point.label for point in points}
+    slowest = sorted(rows, key=lambda row: -row["seconds"])[:MOST_NAMED]
+    failed = [row for row in rows if row["status"] != OK]
+    varied = [column(name) for name in sweep.varied()]
+    return Outcome(
+        sweep=sweep.name,
+        seed=sweep.seed,
+        points=len(points),
+        executed=executed,
+        reused=len(points) - executed,
+        errors=len(failed),
+        retried=sum(row["attempt"] > 0 for row in rows),
+        wall_seconds=round(seconds, 3),
+        results=str(store.results),
+        slowest=[{"point": labels[row["id"]], "seconds": round(row["seconds"], 3)} for row in slowest],
+        failed=[{"point": labels[row["id"]], "error": row["error"]} for row in failed[:MOST_NAMED]],
+        means=means(rows, varied, find_kind(sweep.point).headline),
+    )

@@ -1,0 +1,242 @@
+"""Pass 1, on the driver: the logs' summaries of each run become its message tables."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cubecast.errors import TraceError
+from cubecast.pipeline.causality import HappenedBefore, causal_order, groups
+from cubecast.pipeline.messages import RunMessages, TopicMessages
+from cubecast.pipeline.prune import prune
+from cubecast.pipeline.rows import Ints
+from cubecast.pipeline.subscriptions import pack, pack_one
+
+
+@dataclass
+class LogSummary:
+    """One row of `frames.LOG`, lists as arrays."""
+
+    key: int
+    node: int
+    incarnation: int
+    ending: str
+    problem: str | None
+    rows: int
+    deliveries: int
+    publications: int
+    bad_rows: int
+    topics: list[str]
+    findings: list[dict[str, Any]]
+    lists: dict[str, Ints]
+
+
+@dataclass
+class RunSummary:
+    """What pass 1 found out about a run."""
+
+    logs: list[LogSummary] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    """Why its rows cannot all be read."""
+    messages: RunMessages | None = None
+    """None when the run contradicts itself."""
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    circle: dict[str, TopicMessages] | None = None
+    """The tables when happened-before runs in a circle; what waits for itself is not in their `order`."""
+
+
+def summaries(table: pa.Table) -> dict[int, RunSummary]:
+    """Rows of `frames.LOG` by run, logs in ascending order."""
+    runs: defaultdict[int, RunSummary] = defaultdict(RunSummary)
+    for row in _rows(table):
+        run, damage, refusal = (row.pop(name) for name in ("run", "damage", "refusal"))
+        if refusal is not None:
+            raise TraceError(refusal)
+        if damage is not None:
+            runs[run].damage.append(damage)
+        else:
+            runs[run].logs.append(LogSummary(key=pack_one(row["node"], row["incarnation"]), **row))
+            runs[run].findings += row["findings"]
+    for summary in runs.values():
+        summary.logs.sort(key=lambda log: log.key)
+    return dict(runs)
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows as dictionaries, their lists of integers as arrays under `lists`."""
+    for batch in table.to_batches():
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        integers = [name for name, column in columns.items() if _is_list_of_integers(column.type)]
+        offsets = {name: columns[name].offsets.to_numpy() for name in integers}
+        values = {name: columns[name].values.to_numpy() for name in integers}
+        plain = [name for name in columns if name not in integers]
+        for place, row in enumerate(batch.select(plain).to_pylist()):
+            lists = {name: values[name][offsets[name][place] : offsets[name][place + 1]] for name in integers}
+            yield row | {"lists": lists}
+
+
+def _is_list_of_integers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) and pa.types.is_integer(kind.value_type))
+
+
+def assemble(summary: RunSummary) -> None:
+    """Fill in the message tables, unless a log contradicts itself or happened-before runs in a circle."""
+    if summary.findings:
+        return
+    tables = _Assembly(summary.logs)
+    topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
+    before = tables.happened_before(list(topics.values()))
+    for table in topics.values():
+        position = np.full(len(before.log_of), -1)
+        position[table.number] = np.arange(len(table))
+        inside = position[before.order]
+        table.order = inside[inside >= 0]
+    if len(before.order) < len(before.log_of):
+        summary.circle = topics
+        return
+    deliveries = sum(log.deliveries for log in summary.logs)
+    topics = {name: prune(table, deliveries) for name, table in topics.items()}
+    whole = frozenset(log.key for log in summary.logs if log.ending != "short")
+    summary.messages = RunMessages(topics, before, whole)
+
+
+class _Assembly:
+    """Publications and causes of a whole run as flat columns; publications are numbered log by log."""
+
+    def __init__(self, logs: list[LogSummary]) -> None:
+        self.logs = logs
+        self.keys = np.array([log.key for log in logs], np.int64)
+        self.correct = np.array([log.ending == "quiescent" for log in logs], bool)
+        self.names = sorted({name for log in logs for name in log.topics})
+        place = {name: number for number, name in enumerate(self.names)}
+        self._topic_of = [np.array([place[name] for name in log.topics], np.int64) for log in logs]
+        sizes = self._sizes("publish_seq")
+        self.base = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        self.log_of = np.repeat(np.arange(len(logs)), sizes)
+        self.publish_seq = self._flat("publish_seq")
+        self.publish_topic = self._topics("publish_topic")
+        self.published = _ByTopic(self.publish_topic, len(place))
+        self.caused = _ByTopic(self._topics("cause_topic"), len(place))
+        self.cause_owner = self._flat("cause_owner") + np.repeat(self.base[:-1], self._sizes("cause_owner"))
+        self.cause_key = pack(self._flat("cause_source"), self._flat("cause_incarnation"))
+        self.cause_first, self.cause_counter = self._flat("cause_first"), self._flat("cause_counter")
+        self.gaps = _ByTopic(self._topics("gap_topic"), len(place))
+        self.gap_key = pack(self._flat("gap_source"), self._flat("gap_incarnation"))
+        self.gap_counter = self._flat("gap_counter")
+        self.claim_size = self._flat("claims")
+        self.claim_start = np.concatenate(([0], np.cumsum(self.claim_size)))
+        self.claim_key = pack(self._flat("claim_source"), self._flat("claim_incarnation"))
+        self.claim_counter = self._flat("claim_counter")
+        self.reports = {name: self._reported(name, len(place)) for name in ("acknowledged", "failed")}
+        self._edges: list[tuple[Ints, Ints]] = []
+
+    def _reported(self, name: str, topics: int) -> tuple["_ByTopic", Ints, Ints]:
+        log_of = np.repeat(np.arange(len(self.logs)), self._sizes(f"{name}_topic"))
+        return _ByTopic(self._topics(f"{name}_topic"), topics), log_of, self._flat(f"{name}_counter")
+
+    def _sizes(self, name: str) -> list[int]:
+        return [len(log.lists[name]) for log in self.logs]
+
+    def _flat(self, name: str) -> Ints:
+        parts = [log.lists[name] for log in self.logs]
+        return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64)
+
+    def _topics(self, name: str) -> Ints:
+        parts = [topics[log.lists[name]] for log, topics in zip(self.logs, self._topic_of, strict=True)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def topic(self, topic: int) -> TopicMessages:
+        number, here = self.published[topic], self.caused[topic]
+        logs = self.log_of[number]
+        publishers = np.union1d(self.keys[logs], self.cause_key[here])
+        count = np.bincount(np.searchsorted(publishers, self.keys[logs]), minlength=len(publishers))
+        table = TopicMessages(
+            publishers=publishers,
+            count=count,
+            base=np.concatenate(([0], np.cumsum(count))),
+            number=number,
+            seq=self.publish_seq[number],
+            lost=self._lost(topic),
+        )
+        self._causes(table, here)
+        self._reports(table, topic)
+        self._claims(table, number)
+        return table
+
+    def _causes(self, table: TopicMessages, here: Ints) -> None:
+        """Cause entries of the topic, each given to the next publication on the topic of the log that delivered it."""
+        here, counter = self._published_and_not(table, here)
+        delivered_for = self.cause_owner[here]
+        rank = table.rank(self.cause_key[here])
+        slot = table.slots(rank, counter)
+        published = slot >= 0
+        self._edges.append((delivered_for[published], table.number[slot[published]]))
+        owner = np.searchsorted(table.number, delivered_for)
+        useful = np.append(self.log_of[table.number], -1)[owner] == self.log_of[delivered_for]
+        own = np.append(table.publisher_of, -1)[owner] == rank
+        useful &= ~(own & (counter < np.append(table.counter_of, 0)[owner]))
+        owner, rank, counter = owner[useful], rank[useful], counter[useful]
+        top = _highest((owner * (len(table.publishers) + 1) + rank) * 2 + published[useful], counter)
+        table.cause_start = groups(owner[top], len(table))
+        table.cause_publisher, table.cause_counter = rank[top], counter[top]
+
+    def _published_and_not(self, table: TopicMessages, here: Ints) -> tuple[Ints, Ints]:
+        """Entries and counters; a run of counters that goes on beyond what was published gives two."""
+        count = table.count[np.searchsorted(table.publishers, self.cause_key[here])]
+        beyond = self.cause_counter[here] > count
+        known = np.minimum(self.cause_counter[here], count) >= self.cause_first[here]
+        entry = np.concatenate((here[beyond], here[known]))
+        counter = np.concatenate((self.cause_counter[here][beyond], np.minimum(self.cause_counter[here], count)[known]))
+        order = np.argsort(entry, kind="stable")
+        return entry[order], counter[order]
+
+    def _lost(self, topic: int) -> frozenset[tuple[int, int]]:
+        here = self.gaps[topic]
+        return frozenset(zip(self.gap_key[here].tolist(), self.gap_counter[here].tolist(), strict=True))
+
+    def _reports(self, table: TopicMessages, topic: int) -> None:
+        table.owed, table.failed = np.zeros(len(table), bool), np.zeros(len(table), bool)
+        for name, column in (("acknowledged", table.owed), ("failed", table.failed)):
+            by_topic, log_of, counters = self.reports[name]
+            here = by_topic[topic]
+            if name == "acknowledged":
+                here = here[self.correct[log_of[here]]]
+            slots = table.slots(table.rank(self.keys[log_of[here]]), counters[here])
+            column[slots[slots >= 0]] = True
+
+    def _claims(self, table: TopicMessages, number: Ints) -> None:
+        size = self.claim_size[number]
+        table.claim_start = np.concatenate(([0], np.cumsum(size)))
+        entry = np.repeat(self.claim_start[:-1][number] - table.claim_start[:-1], size) + np.arange(size.sum())
+        table.claim_publisher, table.claim_counter = self.claim_key[entry], self.claim_counter[entry]
+
+    def happened_before(self, tables: list[TopicMessages]) -> HappenedBefore:
+        owner = np.concatenate([owner for owner, _ in self._edges] or [np.zeros(0, np.int64)])
+        cause = np.concatenate([cause for _, cause in self._edges] or [np.zeros(0, np.int64)])
+        if len(tables) > 1:
+            by_owner = np.argsort(owner, kind="stable")
+            owner, cause = owner[by_owner], cause[by_owner]
+        start = groups(owner, len(self.log_of))
+        order = causal_order(self.base, start, cause, self.log_of)
+        return HappenedBefore(self.keys, self.base, self.publish_seq, self.log_of, order, start, cause)
+
+
+def _highest(key: Ints, counter: Ints) -> Ints:
+    """Places of the highest counter of each key, in ascending order; entries of a key's owner stay together."""
+    order = np.lexsort((counter, key))
+    last = np.append(np.diff(key[order]) != 0, True) if len(key) else np.zeros(0, bool)
+    return np.sort(order[last])
+
+
+class _ByTopic:
+    """Places in a flat column for each topic, in order."""
+
+    def __init__(self, topic: Ints, topics: int) -> None:
+        self._order = np.argsort(topic, kind="stable")
+        self._start = groups(topic[self._order], topics)
+
+    def __getitem__(self, topic: int) -> Ints:
+        return self._order[self._start[topic] : self._start[topic + 1]]

@@ -1,0 +1,118 @@
+"""Who could have known what: an order of all publications of a run that respects happened-before, and what follows it.
+
+Publications are numbered log by log in the order of their rows. `previous` is a publication's predecessor in its log
+(or topic), `cause[start[m]:start[m + 1]]` are the publications that were delivered to its publisher just before it.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cubecast.pipeline.rows import Ints
+
+CELLS_AT_ONCE = 50_000_000
+"""A matrix of what everybody knows of everybody is built whole up to this size, column by column beyond."""
+
+
+def groups(owner: Ints, size: int) -> Ints:
+    """Where the entries of 0 … size − 1 start in a sorted owner column, and where the last ones end."""
+    return np.searchsorted(owner, np.arange(size + 1))
+
+
+def causal_order(base: Ints, start: Ints, cause: Ints, log_of: Ints) -> Ints:
+    """An order in which causes come first; publications that wait for one another in a circle are left out.
+
+    Every log is walked until it needs a publication that was not reached yet; it then waits for that one.
+    """
+    first, last = base[:-1].tolist(), base[1:].tolist()
+    place, starts, causes, logs = base[:-1].tolist(), start.tolist(), cause.tolist(), log_of.tolist()
+    waiting: defaultdict[int, list[int]] = defaultdict(list)
+    order: list[int] = []
+    ready = [log for log in range(len(first)) if first[log] < last[log]]
+    while ready:
+        log = ready.pop()
+        at = place[log]
+        while at < last[log]:
+            missing = next((c for c in causes[starts[at] : starts[at + 1]] if place[logs[c]] <= c), None)
+            if missing is not None:
+                waiting[missing].append(log)
+                break
+            order.append(at)
+            at += 1
+            place[log] = at
+            if waiting:
+                ready += waiting.pop(at - 1, ())
+    return np.array(order, np.int64)
+
+
+def propagate(known: Ints, order: Ints, previous: Ints, start: Ints, cause: Ints) -> Ints:
+    """Every publication learns what its predecessor and its causes know; `known` holds what each says of itself."""
+    starts, before = start.tolist(), previous.tolist()
+    for message in order.tolist():
+        row = known[message]
+        if before[message] >= 0:
+            np.maximum(row, known[before[message]], out=row)
+        low, high = starts[message], starts[message + 1]
+        if high - low == 1:
+            np.maximum(row, known[cause[low]], out=row)
+        elif high > low:
+            np.maximum(row, known[cause[low:high]].max(axis=0), out=row)
+    return known
+
+
+@dataclass
+class HappenedBefore:
+    """Happened-before over all topics of a run, asked only when a cut must be implied or checked for honesty."""
+
+    logs: Ints
+    """Packed (node, incarnation) of the logs, ascending."""
+    base: Ints
+    publish_seq: Ints
+    log_of: Ints
+    order: Ints
+    start: Ints
+    cause: Ints
+    _columns: dict[int, Ints] = field(default_factory=dict, repr=False)
+
+    def publishes_after(self, log_key: int, seq: int) -> int | None:
+        """The first publication of a log after a row, as its number in the log from 1; None when there is none."""
+        log = int(np.searchsorted(self.logs, log_key))
+        if log >= len(self.logs) or self.logs[log] != log_key:
+            return None
+        low, high = int(self.base[log]), int(self.base[log + 1])
+        first = int(np.searchsorted(self.publish_seq[low:high], seq))
+        return first + 1 if first < high - low else None
+
+    def knows(self, log_key: int, seq: int, publications: Ints) -> Any:
+        """Which of these publications have that row of that log before them."""
+        first = self.publishes_after(log_key, seq)
+        if first is None:
+            return np.zeros(len(publications), bool)
+        return self._column(int(np.searchsorted(self.logs, log_key)))[publications] >= first
+
+    def _column(self, log: int) -> Ints:
+        """For each publication, how many of this log's publications happened before it or are it."""
+        if self.whole_matrix is not None:
+            return self.whole_matrix[:, log]
+        if log not in self._columns:
+            self._columns[log] = self._spread(np.array([log]))[:, 0]
+        return self._columns[log]
+
+    @cached_property
+    def whole_matrix(self) -> Ints | None:
+        if len(self.log_of) * len(self.logs) > CELLS_AT_ONCE:
+            return None
+        return self._spread(np.arange(len(self.logs)))
+
+    def _spread(self, logs: Ints) -> Ints:
+        size = len(self.log_of)
+        number = np.arange(size) - self.base[self.log_of]
+        known = np.where(self.log_of[:, None] == logs[None, :], number[:, None] + 1, 0).astype(np.int32)
+        previous = np.where(number > 0, np.arange(size) - 1, -1)
+        return propagate(known, self.order, previous, self.start, self.cause)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "whole_matrix"} | {"_columns": {}}

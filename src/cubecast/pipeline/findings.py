@@ -1,0 +1,76 @@
+"""A violation as a row, and how many of them a log reports."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+MOST_PER_PROPERTY = 10
+"""A log or subscription reports its smallest violations; the last one kept carries the weight of the others."""
+
+
+class Finding(NamedTuple):
+    """Fields in the order of `frames.FINDING`."""
+
+    property: str
+    node: int
+    incarnation: int
+    seq: int
+    reason: str
+    topic: str | None = None
+    ordinal: int | None = None
+    message: tuple[int, int, int] | None = None
+    other: tuple[int, int, int] | None = None
+    other_seq: int | None = None
+    certain: bool = True
+    weight: int = 1
+    """How many violations it stands for."""
+
+    def row(self) -> dict[str, Any]:
+        source, source_incarnation, counter = self.message or (None, None, None)
+        other_source, other_incarnation, other_counter = self.other or (None, None, None)
+        return {
+            "property": self.property,
+            "certain": self.certain,
+            "weight": self.weight,
+            "node": self.node,
+            "incarnation": self.incarnation,
+            "topic": self.topic,
+            "ordinal": self.ordinal,
+            "seq": self.seq,
+            "source": source,
+            "source_incarnation": source_incarnation,
+            "counter": counter,
+            "other_source": other_source,
+            "other_source_incarnation": other_incarnation,
+            "other_counter": other_counter,
+            "other_seq": self.other_seq,
+            "reason": self.reason,
+        }
+
+
+def finding_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """The smallest findings of each property, certain and uncertain ones apart, with weights that keep the count."""
+    kinds: defaultdict[tuple[str, bool], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        kinds[finding.property, finding.certain].append(finding)
+    rows = []
+    for found in kinds.values():
+        found.sort(key=lambda finding: finding.seq)
+        kept, others = found[:MOST_PER_PROPERTY], found[MOST_PER_PROPERTY:]
+        rows += [finding.row() for finding in kept[:-1]]
+        rows.append(kept[-1]._replace(weight=sum(finding.weight for finding in [kept[-1], *others])).row())
+    return rows
+
+
+def batch_of(rows: Sequence[dict[str, Any]], schema: StructType) -> pa.RecordBatch:
+    """Rows as the Arrow batch that Spark expects for this schema; absent lists are empty, absent values null."""
+    arrow = to_arrow_schema(schema)
+    columns = []
+    for field in arrow:
+        absent: Any = [] if pa.types.is_list(field.type) else None
+        columns.append(pa.array([row.get(field.name, absent) for row in rows], field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=arrow)

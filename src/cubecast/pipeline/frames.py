@@ -1,0 +1,168 @@
+"""Schemas of the frames that the passes hand to each other, said once."""
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+INT, LONG, TEXT, FLAG = IntegerType(), LongType(), StringType(), BooleanType()
+
+
+def struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+def many(kind: DataType) -> ArrayType:
+    return ArrayType(kind, containsNull=False)
+
+
+FOOTER = struct(
+    run=INT,
+    path=TEXT,
+    group=INT,
+    rows=LONG,
+    low=LONG,
+    high=LONG,
+    own=FLAG,
+    deps=FLAG,
+    cuts=FLAG,
+    damage=TEXT,
+    refusal=TEXT,
+)
+"""One row per row group: the nodes it spans, whether all rows name the directory's run, which lists it fills.
+
+`damage` says why a file cannot be read (its run is UNKNOWN), `refusal` why it is no trace of this version at all."""
+
+PART = struct(path=TEXT, run=INT, name=TEXT, own=FLAG, deps=FLAG, cuts=FLAG, groups=many(INT))
+TASK = struct(task=INT, rows=LONG, chunks=many(many(PART)))
+"""One row per Spark task: chunks of whole nodes, each small enough to be read at once, as parts of files."""
+
+MESSAGE_IDS = many(struct(source=INT, source_incarnation=INT, counter=LONG))
+ROW = struct(
+    run=INT,
+    node=INT,
+    incarnation=INT,
+    seq=LONG,
+    kind=TEXT,
+    topic=TEXT,
+    source=INT,
+    source_incarnation=INT,
+    counter=LONG,
+    messages=INT,
+    deps=MESSAGE_IDS,
+    cut=MESSAGE_IDS,
+    damage=TEXT,
+    refusal=TEXT,
+)
+"""Trace rows on their way through a shuffle, when files do not keep nodes apart."""
+
+FINDING = struct(
+    property=TEXT,
+    certain=FLAG,
+    weight=LONG,
+    node=INT,
+    incarnation=INT,
+    topic=TEXT,
+    ordinal=INT,
+    seq=LONG,
+    source=INT,
+    source_incarnation=INT,
+    counter=LONG,
+    other_source=INT,
+    other_source_incarnation=INT,
+    other_counter=LONG,
+    other_seq=LONG,
+    reason=TEXT,
+)
+"""A violation: where, which message, which other message, and whether missing rows could undo it."""
+
+LOG = struct(
+    run=INT,
+    node=INT,
+    incarnation=INT,
+    rows=LONG,
+    deliveries=LONG,
+    publications=LONG,
+    bad_rows=LONG,
+    ending=TEXT,
+    problem=TEXT,
+    damage=TEXT,
+    refusal=TEXT,
+    topics=many(TEXT),
+    publish_topic=many(INT),
+    publish_seq=many(LONG),
+    claims=many(INT),
+    claim_source=many(INT),
+    claim_incarnation=many(INT),
+    claim_counter=many(LONG),
+    cause_owner=many(INT),
+    cause_topic=many(INT),
+    cause_source=many(INT),
+    cause_incarnation=many(INT),
+    cause_first=many(LONG),
+    cause_counter=many(LONG),
+    acknowledged_topic=many(INT),
+    acknowledged_counter=many(LONG),
+    failed_topic=many(INT),
+    failed_counter=many(LONG),
+    gap_topic=many(INT),
+    gap_source=many(INT),
+    gap_incarnation=many(INT),
+    gap_counter=many(LONG),
+    findings=many(FINDING),
+)
+"""What the first pass knows of one log; list columns run parallel, `*_topic` index into `topics`."""
+
+REPLAYED = struct(
+    run=INT,
+    node=INT,
+    incarnation=INT,
+    topic=TEXT,
+    ordinal=INT,
+    correct=FLAG,
+    subscribed=LONG,
+    last_seq=LONG,
+    deliveries=LONG,
+    publisher=many(LONG),
+    cut=many(LONG),
+    last=many(LONG),
+    findings=many(FINDING),
+    lost=many(FINDING),
+    heard_publisher=many(LONG),
+    heard_counter=many(LONG),
+    damage=TEXT,
+    refusal=TEXT,
+)
+"""One row per replayed subscription (and, without topic, per log for what lies outside any).
+
+Per publisher stated or heard: the cut and the highest counter delivered. `lost` are gap rows that violate P12 if one of
+the `heard_*` messages of another correct subscription is the one they declare lost."""
+
+SEQUENCE = struct(
+    run=INT,
+    topic=TEXT,
+    node=INT,
+    incarnation=INT,
+    ordinal=INT,
+    correct=FLAG,
+    publisher=many(LONG),
+    counter=many(LONG),
+    seq=many(LONG),
+    damage=TEXT,
+    refusal=TEXT,
+)
+"""One row per subscription for total order: its messages in the order delivered, each once, and their rows."""
+
+FOUND = struct(run=INT, findings=many(FINDING))
+"""Findings of a run, from the passes over message tables and sequences."""
+
+WITNESS = struct(run=TEXT, directory=TEXT, **{field.name: field.dataType for field in FINDING})
+"""A finding that counts, as `--out` writes it."""
+
+VERDICT = struct(run=TEXT, directory=TEXT, property=TEXT, verdict=TEXT, violations=LONG)

@@ -1,0 +1,140 @@
+"""Passes 2 to 4 over a batch of runs that do not contradict themselves: all findings beyond K0."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark import Broadcast
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cubecast.errors import TraceError
+from cubecast.pipeline.agreement import agreement
+from cubecast.pipeline.claims import unsound_headers
+from cubecast.pipeline.findings import batch_of, finding_rows
+from cubecast.pipeline.frames import FOUND, INT, REPLAYED, SEQUENCE, TEXT, struct
+from cubecast.pipeline.messages import RunMessages
+from cubecast.pipeline.passes import Plan, run_pass
+from cubecast.pipeline.reading import PLAIN
+from cubecast.pipeline.replay import replayed_rows
+from cubecast.pipeline.rows import Rows
+from cubecast.pipeline.subscriptions import pack_one
+from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequences_of
+
+TOPIC = struct(run=INT, topic=TEXT)
+TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal"]
+Tables = dict[int, RunMessages]
+
+
+@dataclass
+class Judged:
+    """What the passes found, run by run."""
+
+    findings: defaultdict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    damage: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add_replayed(self, table: pa.Table) -> None:
+        """Findings of single subscriptions, and gap rows that another subscription contradicts."""
+        lost: list[tuple[int, str, dict[str, Any]]] = []
+        heard: set[tuple[int, str, int, int]] = set()
+        for row in table.select(TELLING).to_pylist():
+            if row["refusal"] is not None:
+                raise TraceError(row["refusal"])
+            if row["damage"] is not None:
+                self.damage[row["run"]].append(row["damage"])
+            self.findings[row["run"]] += row["findings"]
+            lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
+            messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
+            heard |= {(row["run"], row["topic"], *message) for message in messages}
+        for run, topic, finding in lost:
+            publisher = pack_one(finding["source"], finding["source_incarnation"])
+            if (run, topic, publisher, finding["counter"]) in heard:
+                self.findings[run].append(finding)
+
+
+def judge_batch(spark: SparkSession, plan: Plan, runs: Tables, wanted: dict[int, tuple[str, ...]]) -> Judged:
+    judged = Judged()
+    wants = {run: frozenset(wanted[run]) for run in runs}
+    asked = frozenset[str]().union(*wants.values())
+    if asked <= {"K0"}:
+        return judged
+    tables = spark.sparkContext.broadcast(runs)
+    columns = (*PLAIN, "cut", "messages") if "P12" in asked else (*PLAIN, "cut")
+    replayed = run_pass(spark, plan, columns, partial(_replay, tables, wants), REPLAYED).persist()
+    _collect_replayed(replayed, judged)
+    if asked & {"P4", "P4u", "P10"}:
+        _collect(agreement(replayed, partial(_fetch, tables)), judged)
+    replayed.unpersist()
+    if asked & {"P9a", "P9b", "P9c"}:
+        ordered = _only(runs, wants, {"P9a", "P9b", "P9c"})
+        sequences = run_pass(
+            spark, plan.without(set(runs) - set(ordered)), (*PLAIN, "cut"), partial(_sequences, tables), SEQUENCE
+        )
+        _collect(total_order(sequences), judged)
+    if "P13" in asked:
+        claiming = _only(runs, wants, {"P13"})
+        topics = [{"run": run, "topic": topic} for run, table in claiming.items() for topic in table.topics]
+        frame = spark.createDataFrame(pa.Table.from_batches([batch_of(topics, TOPIC)]), schema=TOPIC)
+        _collect(frame.mapInArrow(partial(_headers, tables), FOUND), judged)
+    tables.unpersist()
+    return judged
+
+
+def _only(runs: Tables, wants: dict[int, frozenset[str]], properties: set[str]) -> Tables:
+    return {run: table for run, table in runs.items() if wants[run] & properties}
+
+
+def _fetch(tables: Broadcast[Tables]) -> Tables:
+    value: Tables = tables.value
+    return value
+
+
+def _replay(tables: Broadcast[Tables], wants: dict[int, frozenset[str]], rows: Rows) -> list[dict[str, Any]]:
+    return replayed_rows(rows, tables.value, wants)
+
+
+def _sequences(tables: Broadcast[Tables], rows: Rows) -> list[dict[str, Any]]:
+    return sequence_rows(rows, tables.value)
+
+
+def _headers(tables: Broadcast[Tables], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            found = unsound_headers(row["topic"], tables.value[row["run"]].topics[row["topic"]])
+            yield batch_of([{"run": row["run"], "findings": finding_rows(found)}], FOUND)
+
+
+def total_order(sequences: DataFrame) -> DataFrame:
+    """Rows of `frames.SEQUENCE` → findings of P9a, P9b and P9c, each topic of each run in one piece."""
+    return (
+        sequences.select(*SEQUENCE.names)
+        .where(F.col("topic").isNotNull())
+        .groupBy("run", "topic")
+        .applyInArrow(_judge_order, FOUND)
+        .select(*FOUND.names)
+    )
+
+
+def _judge_order(table: pa.Table) -> pa.Table:
+    sequences = sequences_of(table.to_pylist())
+    found = finding_rows([*disorder(sequences), *holes(sequences)])
+    return pa.Table.from_batches([batch_of([{"run": table.column("run")[0].as_py(), "findings": found}], FOUND)])
+
+
+def _collect(found: DataFrame, judged: Judged) -> None:
+    for row in found.select(*FOUND.names).where(F.size("findings") > 0).toArrow().to_pylist():
+        judged.findings[row["run"]] += row["findings"]
+
+
+def _collect_replayed(replayed: DataFrame, judged: Judged) -> None:
+    telling = replayed.where(
+        (F.size("findings") > 0)
+        | (F.size("lost") > 0)
+        | (F.size("heard_publisher") > 0)
+        | F.col("damage").isNotNull()
+        | F.col("refusal").isNotNull()
+    )
+    judged.add_replayed(telling.select(*TELLING).toArrow())

@@ -1,0 +1,196 @@
+"""How the rows lie in files, from Parquet footers alone, and how to read whole nodes together without a shuffle.
+
+Row groups that share a node must be read together. Our writer gives every row group one node, so that a run splits
+into as many pieces as it has nodes, however many files hold them. Row groups that mix many nodes are read together
+while they are few; beyond that, Spark shuffles the rows by node first.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from cubecast.pipeline.findings import batch_of
+from cubecast.pipeline.frames import FOOTER
+from cubecast.trace.schema import COLUMNS, Kind
+
+ROWS_READ_TOGETHER = 4_000_000
+"""Row groups that mix nodes are sorted in one worker's memory up to this many rows."""
+ROWS_PER_CHUNK = 250_000
+ROWS_PER_TASK = 2_000_000
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+
+
+def footers(files: DataFrame) -> DataFrame:
+    """(run, name, path) of every file → one row per row group."""
+    return files.select("run", "name", "path").mapInArrow(_read_footers, FOOTER).select(*FOOTER.names)
+
+
+def _read_footers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [row for file in batch.to_pylist() for row in file_footer(**file)]
+        yield batch_of(rows, FOOTER)
+
+
+def file_footer(run: int, name: str, path: str) -> list[dict[str, Any]]:
+    """The row groups of one file, or what is wrong with it."""
+    where = {"run": run, "path": path}
+    try:
+        with pq.ParquetFile(path) as file:
+            refusal = _refusal(path, file.schema_arrow)
+            if refusal:
+                return [where | {"refusal": refusal}]
+            metadata = file.metadata
+            return [
+                where | {"group": group} | _group(metadata.row_group(group), name)
+                for group in range(metadata.num_row_groups)
+            ]
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        return [where | {"damage": f"{path} is not a complete Parquet file ({reason}); it was cut short or damaged"}]
+
+
+def _refusal(path: str, schema: pa.Schema) -> str | None:
+    missing = [name for name, _, _ in COLUMNS if name not in schema.names]
+    if missing:
+        return f"{path} lacks the columns {missing}; it is not a trace of this schema version"
+    for name, kind, _ in COLUMNS:
+        found = schema.field(name).type
+        if not _fits(kind, found):
+            return f"{path} has {found} in column {name!r} where this schema version has {kind}"
+    return None
+
+
+def _fits(kind: str, found: pa.DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if kind == "string":
+        return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_null(found))
+    if kind.startswith("int"):
+        return bool(pa.types.is_integer(found) or pa.types.is_null(found))
+    if kind == "double":
+        return bool(pa.types.is_floating(found) or pa.types.is_integer(found) or pa.types.is_null(found))
+    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_null(found))
+
+
+def _group(group: Any, name: str) -> dict[str, Any]:
+    columns = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
+    low, high = _span(columns["node"]) or (_LOWEST, _HIGHEST)
+    kinds = _span(columns["kind"])
+    return {
+        "rows": group.num_rows,
+        "low": int(low),
+        "high": int(high),
+        "own": _span(columns["run"]) == (name, name),
+        "deps": _filled(columns, "deps"),
+        # An empty list is a statement too, and statistics do not tell it from null: believe the kinds.
+        "cuts": _filled(columns, "cut") or kinds is None or kinds[0] <= Kind.CUT <= kinds[1],
+    }
+
+
+def _span(column: Any) -> tuple[Any, Any] | None:
+    """The smallest and largest value, if the file says so and no value is missing."""
+    statistics = column.statistics
+    if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
+        return None
+    return statistics.min, statistics.max
+
+
+def _filled(columns: dict[str, Any], name: str) -> bool:
+    leaves = [column for path, column in columns.items() if path == name or path.startswith(f"{name}.")]
+    return any(leaf.statistics is None or leaf.statistics.null_count != leaf.num_values for leaf in leaves)
+
+
+@dataclass
+class Piece:
+    """Row groups that must be read together."""
+
+    rows: int = 0
+    high: int = _LOWEST
+    nodes_mixed: bool = False
+    groups: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, group: dict[str, Any]) -> None:
+        self.rows += group["rows"]
+        self.high = max(self.high, group["high"])
+        self.nodes_mixed |= group["low"] != group["high"] or bool(self.groups and group["low"] != self.groups[0]["low"])
+        self.groups.append(group)
+
+
+def pieces(groups: list[dict[str, Any]]) -> list[Piece]:
+    """Rows of `FOOTER` without damage, as the smallest sets that keep every node of every run together."""
+    found: list[Piece] = []
+    if not all(group["own"] for group in groups):
+        # Rows of several runs in one row group: only reading tells which.
+        everything = Piece()
+        for group in groups:
+            everything.add(group)
+        return [everything]
+    run = None
+    for group in sorted(groups, key=lambda one: (one["run"], one["low"], one["path"], one["group"])):
+        if run != group["run"] or group["low"] > found[-1].high:
+            found.append(Piece())
+        run = group["run"]
+        found[-1].add(group)
+    return found
+
+
+def scattered(piece: Piece) -> bool:
+    """Too big to be sorted in one worker's memory, and not the log of a single node."""
+    return piece.nodes_mixed and piece.rows > ROWS_READ_TOGETHER
+
+
+def tasks(found: list[Piece], names: dict[int, str], parallelism: int) -> list[dict[str, Any]]:
+    """Rows of `frames.TASK`: neighbouring pieces together, the heaviest task first so that no core waits at the end."""
+    total = sum(piece.rows for piece in found)
+    target = max(min(ROWS_PER_TASK, total // (4 * parallelism)), 1)
+    planned: list[dict[str, Any]] = []
+    in_file_order = sorted(found, key=lambda one: (one.groups[0]["path"], one.groups[0]["group"]))
+    for piece in in_file_order:
+        if not planned or planned[-1]["rows"] >= target:
+            planned.append({"rows": 0, "pieces": []})
+        planned[-1]["rows"] += piece.rows
+        planned[-1]["pieces"].append(piece)
+    planned.sort(key=lambda task: -task["rows"])
+    return [
+        {"task": number, "rows": task["rows"], "chunks": list(_chunks(task["pieces"], names))}
+        for number, task in enumerate(planned)
+    ]
+
+
+def _chunks(found: list[Piece], names: dict[int, str]) -> Iterator[list[dict[str, Any]]]:
+    """Small pieces are read and judged together: one numpy call for many nodes costs what one for one does."""
+    waiting: list[dict[str, Any]] = []
+    rows = 0
+    for piece in found:
+        if waiting and rows + piece.rows > ROWS_PER_CHUNK:
+            yield _parts(waiting, names)
+            waiting, rows = [], 0
+        waiting += piece.groups
+        rows += piece.rows
+    if waiting:
+        yield _parts(waiting, names)
+
+
+def _parts(groups: list[dict[str, Any]], names: dict[int, str]) -> list[dict[str, Any]]:
+    by_file: dict[str, dict[str, Any]] = {}
+    for group in groups:
+        part = by_file.setdefault(
+            group["path"],
+            {
+                "path": group["path"],
+                "run": group["run"],
+                "name": names[group["run"]],
+                "own": True,
+                "deps": False,
+                "cuts": False,
+                "groups": [],
+            },
+        )
+        part["groups"].append(group["group"])
+        part |= {"own": part["own"] and group["own"]}
+        part |= {name: part[name] or group[name] for name in ("deps", "cuts")}
+    return list(by_file.values())

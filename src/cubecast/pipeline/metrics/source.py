@@ -1,0 +1,72 @@
+"""Trace files as one frame of events in the trace's own columns, and the headers beside them."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import reduce
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cubecast.errors import TraceError
+from cubecast.pipeline.metrics.headers import Header, header_of
+from cubecast.pipeline.staging import Run
+from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, MESSAGE_IDS, RUN_FILE
+
+_SPARK_TYPES = {
+    "string": "string",
+    "int32": "int",
+    "int64": "bigint",
+    "double": "double",
+    MESSAGE_IDS: "array<struct<source:int,source_incarnation:int,counter:bigint>>",
+}
+TRACE_DDL = ", ".join(f"{name} {_SPARK_TYPES[kind]}" for name, kind, _ in COLUMNS)
+
+
+def read_headers(runs: Sequence[Run]) -> list[Header]:
+    """One per run, in their order. Runs of one name are told apart by their directory: `name@directory`."""
+    often = Counter(run.name for run in runs)
+    headers = [header_of(json.loads((Path(run.directory) / RUN_FILE).read_text())) for run in runs]
+    return [
+        header._replace(run=f"{run.name}@{run.directory}") if often[run.name] > 1 else header
+        for run, header in zip(runs, headers, strict=True)
+    ]
+
+
+def read_events(spark: SparkSession, runs: Sequence[Run], headers: Sequence[Header]) -> DataFrame:
+    """All rows, `run` as in `headers`. → the trace's columns"""
+    for run in runs:
+        for path in run.files:
+            _readable(path)
+    rounds: defaultdict[int, list[tuple[Run, str]]] = defaultdict(list)
+    seen: Counter[str] = Counter()
+    for run, header in zip(runs, headers, strict=True):
+        rounds[seen[run.name]].append((run, header.run))
+        seen[run.name] += 1
+    return reduce(DataFrame.unionByName, (_read_round(spark, some) for some in rounds.values()))
+
+
+def _read_round(spark: SparkSession, runs: Sequence[tuple[Run, str]]) -> DataFrame:
+    """Runs that all have different names, each renamed to its label."""
+    events = spark.read.schema(TRACE_DDL).parquet(*(path for run, _ in runs for path in run.files))
+    renamed = {run.name: label for run, label in runs if run.name != label}
+    if renamed:
+        labels = F.create_map(*(F.lit(text) for text in chain.from_iterable(renamed.items())))
+        events = events.withColumn("run", F.coalesce(F.try_element_at(labels, F.col("run")), F.col("run")))
+    return events.select(*COLUMN_NAMES)
+
+
+def _readable(path: str) -> None:
+    """Spark would fail in the middle of a job, with a page of text: look at the end of the file first."""
+    try:
+        found = set(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise TraceError(f"{path} is not a complete Parquet file ({reason}); the trace was cut short") from None
+    missing = [name for name in COLUMN_NAMES if name not in found]
+    if missing:
+        raise TraceError(f"{path} lacks the columns {', '.join(missing)}; it is not a trace of this schema version")

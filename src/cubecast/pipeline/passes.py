@@ -1,0 +1,143 @@
+"""Runs a judgement over all rows: on whole nodes read straight from files, or after a shuffle where files mix nodes.
+
+A judgement is a function from `Rows` to dictionaries in the schema of its output frame.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from cubecast.errors import TraceError
+from cubecast.pipeline.findings import batch_of
+from cubecast.pipeline.frames import ROW, TASK
+from cubecast.pipeline.layout import Piece, scattered, tasks
+from cubecast.pipeline.reading import DamagedFile, read_chunk
+from cubecast.pipeline.rows import Rows, rows_of
+
+Judgement: TypeAlias = Callable[[Rows], list[dict[str, Any]]]
+ROWS_PER_SHUFFLED_PARTITION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where to read which nodes together; the same for every pass over a batch of runs."""
+
+    pieces: list[Piece]
+    names: dict[int, str]
+    """Run number → the name its rows carry."""
+    numbers: dict[str, int]
+    """The other way round, for names that only one run has."""
+
+    def without(self, runs: Iterable[int]) -> "Plan":
+        """The same plan for fewer runs."""
+        gone = set(runs)
+        if not gone:
+            return self
+        kept = [piece for piece in self.pieces if any(group["run"] not in gone for group in piece.groups)]
+        return Plan(kept, self.names, self.numbers)
+
+
+def run_pass(
+    spark: SparkSession, plan: Plan, columns: Sequence[str], judgement: Judgement, schema: StructType
+) -> DataFrame:
+    """One frame of `schema` from all rows of the plan."""
+    together = [piece for piece in plan.pieces if not scattered(piece)]
+    shuffled = [piece for piece in plan.pieces if scattered(piece)]
+    frames = []
+    if together or not shuffled:
+        judge = partial(_judge_chunks, columns, plan.numbers, judgement, schema)
+        frames.append(task_frame(spark, together, plan.names).mapInArrow(judge, schema))
+    if shuffled:
+        rows = task_frame(spark, _apart(shuffled), plan.names)
+        rows = rows.mapInArrow(partial(_read_rows, columns, plan.numbers), ROW)
+        partitions = 1 + sum(piece.rows for piece in shuffled) // ROWS_PER_SHUFFLED_PARTITION
+        by_node = rows.repartition(partitions, "run", "node")
+        frames.append(by_node.mapInArrow(partial(_judge_rows, judgement, schema), schema))
+    return reduce(DataFrame.unionByName, frames).select(*schema.names)
+
+
+def task_frame(spark: SparkSession, pieces: list[Piece], names: dict[int, str]) -> DataFrame:
+    """One row per task, in as many partitions: Spark hands them to free cores in order, the heaviest first."""
+    rows = tasks(pieces, names, spark.sparkContext.defaultParallelism)
+    table = pa.Table.from_batches([batch_of(rows, TASK)])
+    return spark.createDataFrame(table, schema=TASK).repartitionByRange(max(len(rows), 1), "task").select(*TASK.names)
+
+
+def _apart(pieces: list[Piece]) -> list[Piece]:
+    """Every row group on its own: before a shuffle nothing has to be read together."""
+    apart = []
+    for piece in pieces:
+        for group in piece.groups:
+            apart.append(Piece())
+            apart[-1].add(group)
+    return apart
+
+
+def _judge_chunks(
+    columns: Sequence[str],
+    numbers: dict[str, int],
+    judgement: Judgement,
+    schema: StructType,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for chunk in _chunks(batches):
+        problems, table = _read(chunk, columns, numbers)
+        found = judgement(rows_of(table)) if table is not None else []
+        yield batch_of([*problems, *found], schema)
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[dict[str, Any]]]:
+    for batch in batches:
+        for chunks in batch.column("chunks").to_pylist():
+            yield from chunks
+
+
+def _read(
+    chunk: list[dict[str, Any]], columns: Sequence[str], numbers: dict[str, int]
+) -> tuple[list[dict[str, Any]], pa.Table | None]:
+    """The chunk's rows, and a row for each run that cannot be read (whose other rows then do not matter)."""
+    problems: list[dict[str, Any]] = []
+    while chunk:
+        try:
+            return problems, read_chunk(chunk, columns, numbers)
+        except DamagedFile as damage:
+            problems.append({"run": damage.run, "damage": str(damage)})
+            chunk = [part for part in chunk if part["run"] != damage.run]
+        except TraceError as refusal:
+            return [{"run": chunk[0]["run"], "refusal": str(refusal)}], None
+    return problems, None
+
+
+def _read_rows(
+    columns: Sequence[str], numbers: dict[str, int], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    declared = to_arrow_schema(ROW)
+    for chunk in _chunks(batches):
+        problems, table = _read(chunk, columns, numbers)
+        if problems:
+            yield batch_of(problems, ROW)
+        if table is not None:
+            absent = {name: pa.nulls(table.num_rows, declared.field(name).type) for name in declared.names}
+            filled = {name: table.column(name) for name in table.column_names}
+            yield from pa.table(absent | filled).select(declared.names).cast(declared).to_batches()
+
+
+def _judge_rows(
+    judgement: Judgement, schema: StructType, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """All rows of a shuffled partition: whole nodes, in no order."""
+    everything = list(batches)
+    if not everything:
+        return
+    table = pa.Table.from_batches(everything)
+    told = pc.or_(table.column("damage").is_valid(), table.column("refusal").is_valid())
+    problems = table.filter(told).select(["run", "damage", "refusal"]).to_pylist()
+    found = judgement(rows_of(table.filter(pc.invert(told))))
+    yield batch_of([*problems, *found], schema)

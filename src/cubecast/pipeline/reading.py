@@ -1,0 +1,64 @@
+"""Reads parts of files into one table per chunk; says what is damaged instead of failing the job."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from cubecast.errors import TraceError
+from cubecast.pipeline.frames import ROW
+
+_TYPES = {field.name: field.type for field in to_arrow_schema(ROW)}
+PLAIN = ("node", "incarnation", "seq", "kind", "topic", "source", "source_incarnation", "counter")
+_WORDS = ("kind", "topic")
+
+
+class DamagedFile(Exception):  # noqa: N818 - not an error of the program but a fact about a run
+    """A file that cannot be read to its end: its run is UNKNOWN."""
+
+    def __init__(self, run: int, reason: str) -> None:
+        super().__init__(reason)
+        self.run = run
+
+
+def read_chunk(parts: Sequence[dict[str, Any]], columns: Sequence[str], names: dict[str, int]) -> pa.Table:
+    """The asked columns (and run numbers) of all parts. `deps` and `cut` only where a part fills them."""
+    filled = {"deps": any(part["deps"] for part in parts), "cut": any(part["cuts"] for part in parts)}
+    wanted = [name for name in columns if filled.get(name, True)]
+    return pa.concat_tables(read_part(part, wanted, names) for part in parts)
+
+
+def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int]) -> pa.Table:
+    read = [*columns, *(() if part["own"] else ("run",))]
+    try:
+        with pq.ParquetFile(part["path"], read_dictionary=["run", *_WORDS]) as file:
+            table = file.read_row_groups(part["groups"], columns=read, use_threads=False)
+        declared = {name: _as_declared(table.column(name), name) for name in columns}
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DamagedFile(part["run"], f"{part['path']} cannot be read to its end ({reason})") from None
+    runs = pa.array(np.full(table.num_rows, part["run"], np.int32))
+    if not part["own"]:
+        runs = _run_numbers(table.column("run"), part, names)
+    return pa.table({"run": runs} | declared)
+
+
+def _as_declared(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    declared = pa.dictionary(pa.int32(), pa.string()) if name in _WORDS else _TYPES[name]
+    return column if column.type == declared else column.cast(declared)
+
+
+def _run_numbers(column: pa.ChunkedArray, part: dict[str, Any], names: dict[str, int]) -> pa.Array:
+    """A row belongs to the run it names: its directory's, or another one that is being judged."""
+    column = column.cast(pa.string())
+    found = pc.unique(column)
+    numbers = {**names, part["name"]: part["run"]}
+    foreign = [name for name in found.to_pylist() if name not in numbers]
+    if foreign:
+        raise TraceError(f"{part['path']} holds rows of run {foreign[0]!r} while its header says {part['name']!r}")
+    values = pa.array([numbers[name] for name in found.to_pylist()], pa.int32())
+    return values.take(pc.index_in(column, found).combine_chunks())

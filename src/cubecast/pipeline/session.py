@@ -1,0 +1,100 @@
+"""The one place that makes a Spark session, with every option stated."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cubecast.errors import BadInput
+
+OLDEST_JAVA = 17
+JAVA_HINT = "install one (for example openjdk-17-jre-headless), or set JAVA_HOME to one you have"
+LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+ATTEMPTS_PER_TASK = 4
+"""Plain `local[2]` allows no retry, so one killed Python worker would fail the job."""
+
+
+def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = ()) -> SparkSession:
+    """The running session, or a new one on `master` (default: all cores here) with `conf` on top of our options."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    check_java(os.environ)
+    master = master or local_master()
+    if on_this_machine(master):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName("cubecast")
+    for key, value in {**session_options(master), **dict(conf)}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, RuntimeError) as error:
+        raise BadInput(f"Spark does not start on master {master!r}: {first_line(error)}") from None
+    except Exception as error:
+        # Py4J wraps what the JVM threw in its own classes, which are not ours to import here.
+        if type(error).__module__.startswith("py4j"):
+            raise BadInput(f"Spark does not start on master {master!r}: {first_line(error)}") from None
+        raise
+
+
+def session_options(master: str) -> dict[str, str]:
+    """Everything we ask of Spark that is not its default; the reasons stand beside each."""
+    options = {
+        "spark.ui.enabled": "false",  # no port is opened unless asked for with --conf
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+        "spark.sql.adaptive.enabled": "true",  # joins the tiny shuffles of small traces; replay itself never shuffles
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}",
+        "spark.task.maxFailures": str(ATTEMPTS_PER_TASK),
+    }
+    if on_this_machine(master):
+        options["spark.driver.host"] = options["spark.driver.bindAddress"] = "127.0.0.1"
+        options["spark.sql.shuffle.partitions"] = str(max(2, cores()))
+    return options
+
+
+def local_master() -> str:
+    return f"local[{cores()},{ATTEMPTS_PER_TASK}]"
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def on_this_machine(master: str) -> bool:
+    return master.startswith("local")
+
+
+def check_java(environment: Mapping[str, str]) -> None:
+    """Spark's launcher fails with a page of text; say in one line what is missing."""
+    home = environment.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else environment.get("PATH"))
+    if java is None:
+        where = f"in JAVA_HOME={home}" if home else "on the PATH"
+        raise BadInput(f"Spark needs Java {OLDEST_JAVA} or newer and there is none {where}: {JAVA_HINT}")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = java_version(answer.stderr + answer.stdout)
+    if version is None:
+        raise BadInput(f"Spark needs Java {OLDEST_JAVA} or newer; {java} does not say its version: {JAVA_HINT}")
+    if version < OLDEST_JAVA:
+        raise BadInput(f"Spark needs Java {OLDEST_JAVA} or newer; {java} is Java {version}: {JAVA_HINT}")
+
+
+def java_version(text: str) -> int | None:
+    """The major version in what `java -version` prints; "1.8.0" is Java 8."""
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

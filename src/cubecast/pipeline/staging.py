@@ -1,0 +1,95 @@
+"""Finds runs on disk and reads their headers: what is to be judged, before a single row is read.
+
+A directory with a `run.json` is one run; any other directory is searched for such directories below it. The header
+is read here and not with the writer's own code: the judge shares the schema with what it judges, nothing else.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cubecast.errors import BadInput, TraceError
+from cubecast.trace.schema import FILE_SUFFIX, PROPERTIES, RUN_FILE, SCHEMA_VERSION, WELL_FORMED
+
+CHECKABLE = (*WELL_FORMED, *PROPERTIES)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run to judge; `index` stands for it in every frame and array of the pipeline."""
+
+    index: int
+    name: str
+    directory: str
+    files: tuple[str, ...]
+    promises: tuple[str, ...]
+    nodes: int | None
+
+
+def find_runs(directories: Sequence[Path]) -> list[Run]:
+    """Every run in and below these directories, in the order given. Raises TraceError with one clear line."""
+    if not directories:
+        raise BadInput("name at least one directory with a trace in it")
+    places = dict.fromkeys(place for directory in directories for place in _run_directories(directory))
+    headers = {place: _read_header(place) for place in places}
+    _one_schema_version(headers)
+    return [_run_of(index, place, header) for index, (place, header) in enumerate(headers.items())]
+
+
+def checked_properties(runs: Iterable[Run], asked: Sequence[str] | None) -> dict[int, tuple[str, ...]]:
+    """What is to be decided for each run, in the schema's order. K0 is always among it."""
+    if asked is not None:
+        unknown = [name for name in asked if name not in CHECKABLE]
+        if unknown:
+            raise BadInput(f"there is no property {', '.join(unknown)}; choose from {', '.join(CHECKABLE)}")
+    wanted = {run.index: {"K0", *(run.promises if asked is None else asked)} for run in runs}
+    return {index: tuple(name for name in CHECKABLE if name in names) for index, names in wanted.items()}
+
+
+def _run_directories(directory: Path) -> list[Path]:
+    if not directory.exists():
+        raise TraceError(f"{directory} does not exist; name the directory a trace was written to")
+    if not directory.is_dir():
+        raise TraceError(f"{directory} is not a directory; name the directory a trace was written to")
+    if (directory / RUN_FILE).is_file():
+        return [directory.resolve()]
+    below = sorted(header.parent.resolve() for header in directory.rglob(RUN_FILE))
+    if not below:
+        raise TraceError(f"{directory} holds no {RUN_FILE}; it is not a trace, or its writer never started")
+    return below
+
+
+def _read_header(place: Path) -> dict[str, Any]:
+    path = place / RUN_FILE
+    try:
+        header = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path} is not JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise TraceError(f"{path} is not a JSON object")
+    return header
+
+
+def _one_schema_version(headers: dict[Path, dict[str, Any]]) -> None:
+    versions = {repr(header.get("schema_version")): place for place, header in headers.items()}
+    if len(versions) > 1:
+        found = ", ".join(f"{version} in {place}" for version, place in sorted(versions.items()))
+        raise TraceError(f"the traces mix schema versions ({found}); this program reads version {SCHEMA_VERSION}")
+    for version, place in versions.items():
+        if version != repr(SCHEMA_VERSION):
+            raise TraceError(f"{place} has schema version {version}; this program reads version {SCHEMA_VERSION}")
+
+
+def _run_of(index: int, place: Path, header: dict[str, Any]) -> Run:
+    name, promises, nodes = header.get("run"), header.get("promises"), header.get("nodes")
+    if not isinstance(name, str) or not isinstance(promises, list) or not (nodes is None or isinstance(nodes, int)):
+        raise TraceError(f"{place / RUN_FILE} lacks `run` or `promises`, or they are of another type")
+    unknown = [promise for promise in promises if promise not in CHECKABLE]
+    if unknown:
+        raise TraceError(f"run {name!r} promises {unknown}, which this version does not know")
+    files = tuple(str(path) for path in sorted(place.glob(f"*{FILE_SUFFIX}")))
+    if not files:
+        raise TraceError(f"{place} holds no {FILE_SUFFIX} file; the run wrote no events")
+    return Run(index, name, str(place), files, tuple(promises), nodes)

@@ -1,0 +1,158 @@
+"""Pass 4, one task per topic of a run: does everybody see the same order (P9a, P9b, P9c)?"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cubecast.pipeline.findings import Finding
+from cubecast.pipeline.messages import RunMessages
+from cubecast.pipeline.rows import Ints, Rows
+from cubecast.pipeline.subscriptions import deliveries_by_topic, pack, subscriptions_of, within
+from cubecast.pipeline.view import message_id
+
+
+def sequence_rows(rows: Rows, runs: dict[int, RunMessages]) -> list[dict[str, Any]]:
+    """Rows of `frames.SEQUENCE`: what each subscription delivered, each message at its first delivery."""
+    found = []
+    for log in rows.logs:
+        if log.run not in runs:
+            continue
+        deliveries = deliveries_by_topic(rows, log)
+        for subscription in subscriptions_of(rows, log)[0]:
+            at = within(deliveries.get(subscription.topic, np.zeros(0, np.int64)), subscription)
+            at = at[np.sort(_first_of_each(pack(rows.source[at], rows.source_incarnation[at]), rows.counter[at]))]
+            found.append(
+                {
+                    "run": log.run,
+                    "topic": rows.topics[subscription.topic],
+                    "node": log.node,
+                    "incarnation": log.incarnation,
+                    "ordinal": subscription.ordinal,
+                    "correct": log.correct and not subscription.left,
+                    "publisher": pack(rows.source[at], rows.source_incarnation[at]),
+                    "counter": rows.counter[at],
+                    "seq": rows.seq[at],
+                }
+            )
+    return found
+
+
+def _first_of_each(key: Ints, counter: Ints) -> Ints:
+    order = np.lexsort((counter, key))
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(key[order]) != 0) | (np.diff(counter[order]) != 0)
+    return order[new]
+
+
+@dataclass
+class Deliveries:
+    """One subscription's deliveries; `message` numbers the topic's messages."""
+
+    node: int
+    incarnation: int
+    topic: str
+    ordinal: int
+    correct: bool
+    publisher: Ints
+    counter: Ints
+    seq: Ints
+    message: Ints
+
+    def finding(self, promise: str, place: int, reason: str, other: tuple[int, int, int]) -> Finding:
+        where = (self.node, self.incarnation, int(self.seq[place]), reason, self.topic, self.ordinal)
+        return Finding(promise, *where, message=self.at(place), other=other)
+
+    def at(self, place: int) -> tuple[int, int, int]:
+        return message_id(int(self.publisher[place]), int(self.counter[place]))
+
+
+def sequences_of(rows: list[dict[str, Any]]) -> list[Deliveries]:
+    """One topic's rows of `frames.SEQUENCE`, in the order of their subscriptions, messages numbered alike."""
+    rows.sort(key=lambda row: (row["node"], row["incarnation"], row["ordinal"]))
+    publisher = np.concatenate([np.asarray(row["publisher"], np.int64) for row in rows])
+    counter = np.concatenate([np.asarray(row["counter"], np.int64) for row in rows])
+    _, number = np.unique(np.stack((publisher, counter)), axis=1, return_inverse=True)
+    ends = np.cumsum([len(row["seq"]) for row in rows])[:-1]
+    parts = zip(*(np.split(column, ends) for column in (publisher, counter, number.reshape(-1))), strict=True)
+    names = ("node", "incarnation", "topic", "ordinal", "correct")
+    return [
+        Deliveries(
+            **{name: row[name] for name in names},
+            publisher=key,
+            counter=count,
+            seq=np.asarray(row["seq"], np.int64),
+            message=message,
+        )
+        for row, (key, count, message) in zip(rows, parts, strict=True)
+    ]
+
+
+def disorder(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
+    """P9a and P9b. Sequences that fit into one order agree in pairs, so pairs are compared only if they do not."""
+    circle = in_circles([sequence.message for sequence in sequences])
+    if not circle:
+        return
+    for sequence in sequences:
+        inside = [place for place, message in enumerate(sequence.message.tolist()) if message in circle][:2]
+        if len(inside) > 1:
+            first = sequence.at(inside[0])
+            reason = f"{first} before {sequence.at(inside[1])} fits no order that suits everybody"
+            yield sequence.finding("P9b", inside[1], reason, first)
+            break
+    for one, other in combinations(sequences, 2):
+        yield from _disagreement(one, other)
+
+
+def _disagreement(one: Deliveries, other: Deliveries) -> Iterator[Finding]:
+    """P9a: the first two messages that the two deliver the other way round."""
+    place = np.full(int(max(one.message.max(initial=0), other.message.max(initial=0))) + 1, -1)
+    place[one.message] = np.arange(len(one.message))
+    shared = np.flatnonzero(place[other.message] >= 0)
+    turned = np.flatnonzero(np.diff(place[other.message[shared]]) < 0)
+    if len(turned):
+        a, b = int(shared[turned[0]]), int(shared[turned[0] + 1])
+        reason = f"{other.at(a)} then {other.at(b)} here, the other way round at {one.node}.{one.incarnation}"
+        yield other.finding("P9a", b, reason, other.at(a))
+
+
+def holes(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
+    """P9c: what a correct subscription delivers is the end of what the longest one delivers."""
+    correct = [sequence for sequence in sequences if sequence.correct]
+    if not correct:
+        return
+    longest = max(correct, key=lambda sequence: len(sequence.message))
+    for sequence in correct:
+        size = len(sequence.message)
+        differs = np.flatnonzero(sequence.message != longest.message[len(longest.message) - size :])
+        if len(differs):
+            place = int(differs[-1])
+            theirs = longest.at(len(longest.message) - size + place)
+            reason = f"{sequence.at(place)} stands where {longest.node}.{longest.incarnation} delivers {theirs}"
+            yield sequence.finding("P9c", place, reason, theirs)
+
+
+def in_circles(orders: Sequence[Ints]) -> set[int]:
+    """Messages on, or squeezed between, cycles of the union of these orders; neighbours are enough to see them."""
+    pairs = np.unique(np.concatenate([np.stack((order[:-1], order[1:])) for order in orders], axis=1), axis=1)
+    after: defaultdict[int, list[int]] = defaultdict(list)
+    before: defaultdict[int, list[int]] = defaultdict(list)
+    for a, b in pairs.T.tolist():
+        after[a].append(b)
+        before[b].append(a)
+    left = set(np.unique(np.concatenate(orders)).tolist())
+    for into, out in ((before, after), (after, before)):
+        degree = {message: sum(other in left for other in into[message]) for message in left}
+        free = [message for message, count in degree.items() if not count]
+        while free:
+            message = free.pop()
+            left.discard(message)
+            for following in out[message]:
+                if following in left:
+                    degree[following] -= 1
+                    if not degree[following]:
+                        free.append(following)
+    return left

@@ -1,0 +1,161 @@
+"""From findings to verdicts: VALID, VIOLATED with its smallest witnesses, or UNKNOWN with the reason."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from cubecast.pipeline.findings import batch_of
+from cubecast.pipeline.frames import VERDICT, WITNESS
+from cubecast.pipeline.staging import CHECKABLE, Run
+
+VALID, VIOLATED, UNKNOWN = "VALID", "VIOLATED", "UNKNOWN"
+INHERITS = {"P8": ("K2",), "P10": ("P1", "P2", "P3", "P4")}
+"""Promises that contain others."""
+MOST_WITNESSES = 10
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    found = set(verdicts)
+    return next((verdict for verdict in (VIOLATED, UNKNOWN) if verdict in found), VALID)
+
+
+@dataclass(frozen=True)
+class PropertyVerdict:
+    verdict: str
+    violations: int = 0
+
+
+@dataclass(frozen=True)
+class RunVerdict:
+    """What was decided about one run."""
+
+    run: Run
+    properties: dict[str, PropertyVerdict]
+    witnesses: tuple[dict[str, Any], ...] = ()
+    """Findings that count, smallest first."""
+    deliveries: int = 0
+    messages: int = 0
+    bad_rows: int = 0
+    unknown_because: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        return worst(one.verdict for one in self.properties.values())
+
+
+def judge_run(
+    run: Run, wanted: Iterable[str], findings: list[dict[str, Any]], incomplete: list[str], **counts: int
+) -> RunVerdict:
+    """Every wanted property of a run. In an incomplete trace only what no missing row could undo counts."""
+    counting = [finding for finding in findings if finding["certain"] or not incomplete]
+    reasons = list(incomplete)
+    if any(finding["property"] == "K0" for finding in counting):
+        reasons.append("the trace contradicts itself")
+    properties, witnesses = {}, []
+    for name in wanted:
+        names = (name, *INHERITS.get(name, ()))
+        mine = [finding | {"property": name} for finding in counting if finding["property"] in names]
+        violations = sum(finding["weight"] for finding in mine)
+        verdict = VIOLATED if mine else UNKNOWN if reasons else VALID
+        properties[name] = PropertyVerdict(verdict, violations)
+        witnesses += mine
+    witnesses.sort(key=_size)
+    return RunVerdict(run, properties, tuple(witnesses), **counts, unknown_because=tuple(reasons))
+
+
+def _size(finding: dict[str, Any]) -> tuple[int, int, int, int]:
+    """How much of a node's history one must read to see it."""
+    return finding["seq"], finding["node"], finding["incarnation"], CHECKABLE.index(finding["property"])
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdict on any number of runs."""
+
+    runs: tuple[RunVerdict, ...]
+    wall_seconds: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Where the time went."""
+
+    @property
+    def verdict(self) -> str:
+        return worst(run.verdict for run in self.runs)
+
+    @property
+    def properties(self) -> dict[str, PropertyVerdict]:
+        """Over all runs: the worst verdict and all violations of each property."""
+        joined = {}
+        for name in CHECKABLE:
+            found = [run.properties[name] for run in self.runs if name in run.properties]
+            if found:
+                violations = sum(one.violations for one in found)
+                joined[name] = PropertyVerdict(worst(one.verdict for one in found), violations)
+        return joined
+
+    @property
+    def witnesses(self) -> list[dict[str, Any]]:
+        every = [(finding, run.run.name) for run in self.runs for finding in run.witnesses]
+        every.sort(key=lambda pair: _size(pair[0]))
+        return [_witness_json(finding, run) for finding, run in every[:MOST_WITNESSES]]
+
+    @property
+    def unknown_because(self) -> list[str]:
+        return [f"{run.run.name}: {reason}" for run in self.runs for reason in run.unknown_because]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "properties": {
+                name: {"verdict": one.verdict, "violations": one.violations} for name, one in self.properties.items()
+            },
+            "witnesses": self.witnesses,
+            "deliveries": sum(run.deliveries for run in self.runs),
+            "messages": sum(run.messages for run in self.runs),
+            "runs": len(self.runs),
+            "wall_seconds": round(self.wall_seconds, 3),
+            "bad_rows": sum(run.bad_rows for run in self.runs),
+            "unknown_because": self.unknown_because[:MOST_WITNESSES],
+        }
+
+    def witness_frame(self, spark: SparkSession) -> DataFrame:
+        """Every finding that counts, one row each."""
+        rows = [_where(run) | finding for run in self.runs for finding in run.witnesses]
+        return spark.createDataFrame(pa.Table.from_batches([batch_of(rows, WITNESS)]), schema=WITNESS)
+
+    def verdict_frame(self, spark: SparkSession) -> DataFrame:
+        """One row per run and property."""
+        rows = [
+            _where(run) | {"property": name, "verdict": one.verdict, "violations": one.violations}
+            for run in self.runs
+            for name, one in run.properties.items()
+        ]
+        return spark.createDataFrame(pa.Table.from_batches([batch_of(rows, VERDICT)]), schema=VERDICT)
+
+
+def _where(run: RunVerdict) -> dict[str, Any]:
+    return {"run": run.run.name, "directory": run.run.directory}
+
+
+def _witness_json(finding: dict[str, Any], run: str) -> dict[str, Any]:
+    return {
+        "run": run,
+        "property": finding["property"],
+        "node": finding["node"],
+        "incarnation": finding["incarnation"],
+        "topic": finding["topic"],
+        "subscription": finding["ordinal"],
+        "seq": finding["seq"],
+        "message": _id_json(finding, ""),
+        "other": _id_json(finding, "other_"),
+        "other_seq": finding["other_seq"],
+        "reason": finding["reason"],
+    }
+
+
+def _id_json(finding: dict[str, Any], prefix: str) -> list[int] | None:
+    if finding[f"{prefix}counter"] is None:
+        return None
+    return [finding[f"{prefix}{name}"] for name in ("source", "source_incarnation", "counter")]

@@ -1,0 +1,39 @@
+"""A workload from beginning to end: make it, write it once, profile what was written."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from cubecast.pipeline.outputs import require_new
+from cubecast.pipeline.workloads.logs import LogFormat, read_log
+from cubecast.pipeline.workloads.profile import Profile, profile, write_subscriptions
+from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions
+from cubecast.pipeline.workloads.universe import UniverseRules, median_size, universe, universe_size
+from cubecast.pipeline.workloads.zipf import ZipfLoad, zipf_load
+
+
+def build_universe(
+    spark: SparkSession, log: LogFormat, rules: UniverseRules, seed: int, candidates: int, out: Path
+) -> tuple[int, Profile]:
+    """Of `candidates` universes (seeds `seed`, `seed` + 1, …) the median one, written to `out`, and its seed."""
+    require_new(out)
+    subscriptions = read_log(spark, log).persist()
+    attempts = range(seed, seed + candidates)
+    kept = seed if candidates <= 1 else median_size(universe_size(subscriptions, rules, one) for one in attempts).seed
+    found = profile(write_subscriptions(universe(subscriptions, rules, kept), out), seed)
+    subscriptions.unpersist()
+    return kept, found
+
+
+def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:
+    require_new(out)
+    return profile(write_subscriptions(synthetic_subscriptions(spark, model, seed), out), seed)
+
+
+def build_publications(spark: SparkSession, load: ZipfLoad, seed: int, out: Path) -> float:
+    """The load, written to `out`; returns the share of the busiest topic in it."""
+    require_new(out)
+    zipf_load(spark, load, seed).write.mode("overwrite").parquet(str(out))
+    (most,) = spark.read.parquet(str(out)).groupBy("rank").count().agg(F.max("count").alias("count")).collect()
+    return float(most["count"]) / load.publications

@@ -1,0 +1,109 @@
+"""What is no trace, or none of this version, is refused with one clear line before or while Spark reads it."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cubecast.errors import BadInput, TraceError
+from cubecast.pipeline.layout import file_footer
+from cubecast.pipeline.staging import checked_properties, find_runs
+from cubecast.pipeline.verify import verify
+from cubecast.trace.schema import RUN_FILE
+from support.agreeing import write_trace
+from support.model_traces import clean_trace
+
+
+def change_header(directory: Path, **values: object) -> None:
+    path = directory / RUN_FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "run", clean_trace(1))
+
+
+def refused(*directories: Path) -> str:
+    with pytest.raises((TraceError, BadInput)) as caught:
+        find_runs(directories)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_nothing_named():
+    assert "at least one directory" in refused()
+
+
+def test_no_such_directory(tmp_path: Path):
+    assert "does not exist" in refused(tmp_path / "nowhere")
+
+
+def test_a_file_is_no_directory(run: Path):
+    assert "is not a directory" in refused(run / RUN_FILE)
+
+
+def test_a_directory_without_a_header(tmp_path: Path):
+    assert f"holds no {RUN_FILE}" in refused(tmp_path)
+
+
+def test_an_empty_dataset(run: Path):
+    for path in run.glob("*.parquet"):
+        path.unlink()
+    assert "wrote no events" in refused(run)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7"])
+def test_a_header_that_is_none(run: Path, text: str):
+    (run / RUN_FILE).write_text(text)
+    assert "is not" in refused(run)
+
+
+def test_a_header_without_promises(run: Path):
+    change_header(run, promises=None)
+    assert "lacks `run` or `promises`" in refused(run)
+
+
+def test_a_promise_nobody_knows(run: Path):
+    change_header(run, promises=["P99"])
+    assert "P99" in refused(run)
+
+
+def test_another_schema_version(run: Path):
+    change_header(run, schema_version=2)
+    assert "has schema version 2; this program reads version 1" in refused(run)
+
+
+def test_mixed_schema_versions(run: Path, tmp_path: Path):
+    other = write_trace(tmp_path / "other", clean_trace(1))
+    change_header(other, schema_version=2)
+    assert "mix schema versions" in refused(run, other)
+
+
+def test_a_property_that_does_not_exist(run: Path):
+    with pytest.raises(BadInput, match="there is no property P14"):
+        checked_properties(find_runs([run]), ["P1", "P14"])
+
+
+def test_directories_of_directories_and_the_same_one_twice(run: Path, tmp_path: Path):
+    write_trace(tmp_path / "deep" / "below", clean_trace(2))
+    found = find_runs([tmp_path, run])
+    assert [Path(one.directory).name for one in found] == ["below", "run"]
+    assert [one.index for one in found] == [0, 1]
+
+
+def test_missing_columns(run: Path):
+    path = sorted(run.glob("*.parquet"))[0]
+    pq.write_table(pq.read_table(path).drop_columns(["deps", "kind"]), path)
+    (footer,) = file_footer(0, "run", str(path))
+    assert "lacks the columns ['kind', 'deps']" in footer["refusal"]
+
+
+def test_a_column_of_another_type_stops_the_verification(spark, run: Path):
+    path = sorted(run.glob("*.parquet"))[0]
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(1, "node", table.column("node").cast(pa.string())), path)
+    with pytest.raises(TraceError, match=r"has string in column 'node' where this schema version has int32"):
+        verify(spark, [run])

@@ -1,0 +1,65 @@
+"""The session: explicit options, and one clear line when Java is missing or too old."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from cubecast.errors import BadInput
+from cubecast.pipeline.session import check_java, java_version, local_master, on_this_machine, spark_session
+
+
+def fake_java(directory: Path, says: str) -> Path:
+    (directory / "bin").mkdir(parents=True)
+    java = directory / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return directory
+
+
+def test_no_java_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^Spark needs Java 17 or newer and there is none on the PATH: .*[^\n]$"):
+        check_java({"PATH": str(tmp_path)})
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=f"none in JAVA_HOME={tmp_path}"):
+        check_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
+
+
+def test_too_old_java_is_one_clear_line(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk8", 'openjdk version "1.8.0_392"')
+    with pytest.raises(BadInput, match="is Java 8: install one"):
+        check_java({"JAVA_HOME": str(home)})
+
+
+def test_java_that_says_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="does not say its version"):
+        check_java({"JAVA_HOME": str(fake_java(tmp_path / "broken", "hello"))})
+
+
+def test_recent_java_passes(tmp_path: Path) -> None:
+    check_java({"JAVA_HOME": str(fake_java(tmp_path / "jdk21", 'openjdk version "21.0.2" 2024-01-16'))})
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [('java version "1.8.0_1"', 8), ('openjdk version "17.0.15" 2025', 17), ('version "22-ea"', 22), ("no", None)],
+)
+def test_java_version(text: str, major: int | None) -> None:
+    assert java_version(text) == major
+
+
+def test_the_default_master_retries_tasks() -> None:
+    assert local_master().startswith("local[")
+    assert local_master().endswith(",4]")
+    assert on_this_machine(local_master())
+    assert not on_this_machine("spark://example:7077")
+
+
+def test_the_session_is_quiet_and_uses_arrow(spark) -> None:
+    assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark_session() is spark
+    assert spark.range(5).count() == 5

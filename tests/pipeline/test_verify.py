@@ -1,0 +1,67 @@
+"""`verify` with Spark, end to end: many runs in one call, golden histories and mutants of every kind."""
+
+import random
+from pathlib import Path
+
+from cubecast.check.mutate import MUTATORS
+from cubecast.pipeline.verify import verify
+from cubecast.trace.reader import Trace
+from support.agreeing import disagreements, write_all, write_trace
+from support.histories import read_history
+from support.model_traces import ALL_PROMISES, clean_trace
+
+HISTORIES = sorted((Path(__file__).parents[1] / "histories").rglob("*.txt"))
+SEEDS = range(12)
+
+
+def one_mutant_of_each_kind() -> dict[str, Trace]:
+    """For every mutator the first seed whose clean trace offers it something to break."""
+    found: dict[str, Trace] = {}
+    for seed in SEEDS:
+        clean = clean_trace(seed, total_order=True)
+        for name, mutator in MUTATORS.items():
+            events = mutator.apply(clean.events, random.Random(seed)) if name not in found else None
+            if events is not None:
+                found[name] = Trace(clean.info, events)
+    return found
+
+
+def test_golden_histories_and_every_mutant_in_one_call(spark, tmp_path: Path):
+    mutants = one_mutant_of_each_kind()
+    assert set(mutants) == set(MUTATORS)
+    traces = [read_history(path).trace for path in HISTORIES] + list(mutants.values()) + [clean_trace(1, True)]
+    assert disagreements(spark, tmp_path, traces) == []
+
+
+def test_every_mutant_is_killed_and_the_clean_trace_is_not(spark, tmp_path: Path):
+    mutants = one_mutant_of_each_kind()
+    directories = write_all(tmp_path, [*mutants.values(), clean_trace(2, True)])
+    *judged, clean = verify(spark, directories, ALL_PROMISES).runs
+    assert clean.verdict == "VALID"
+    for (name, _), run in zip(mutants.items(), judged, strict=True):
+        expected = MUTATORS[name].violates
+        violated = {promise for promise, one in run.properties.items() if one.verdict == "VIOLATED"}
+        assert (violated & expected) if expected else run.verdict == "UNKNOWN", f"{name} lives: {run.properties}"
+
+
+def test_the_report(spark, tmp_path: Path):
+    bad = read_history(next(path for path in HISTORIES if path.stem == "causal"))
+    directory = write_trace(tmp_path / "causal", bad.trace)
+    verification = verify(spark, [directory])
+    report = verification.to_json()
+    assert report["verdict"] == "VIOLATED"
+    assert report["runs"] == 1
+    assert report["deliveries"] == sum(event.kind == "deliver" for event in bad.trace.events)
+    assert report["messages"] == sum(event.kind == "publish" for event in bad.trace.events)
+    assert report["properties"]["P7"] == {"verdict": "VIOLATED", "violations": 1}
+    assert report["properties"]["P1"] == {"verdict": "VALID", "violations": 0}
+    first = report["witnesses"][0]
+    assert f"{first['property']} {first['node']}@{first['seq']}" == " ".join(bad.witness.split()[:2])
+    assert verification.witness_frame(spark).where("property = 'P7'").count() == 1
+    assert verification.verdict_frame(spark).count() == len(report["properties"])
+
+
+def test_only_what_is_asked_for_and_always_k0(spark, tmp_path: Path):
+    trace = clean_trace(3)
+    report = verify(spark, [write_trace(tmp_path / "run", trace)], ["P5"]).to_json()
+    assert list(report["properties"]) == ["K0", "P5"]

@@ -1,0 +1,62 @@
+"""Kinds of points for tests of sweeps: they leave a mark per execution, fail, die, or wait."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from uuid import uuid4
+
+from cubecast.experiments.sweep.grid import Parameters
+from cubecast.experiments.sweep.kinds import Figures, PointKind
+
+
+def _mark(parameters: Parameters) -> None:
+    """One file per execution, whoever executes it."""
+    Path(str(parameters["marks"]), f"{parameters['x']}-{parameters['seed']}-{uuid4()}").touch()
+
+
+def executions(marks: Path) -> list[str]:
+    """Which (x, seed) were executed, one entry per execution."""
+    return sorted(path.name[:-37] for path in marks.iterdir())
+
+
+def counted(parameters: Parameters) -> Figures:
+    _mark(parameters)
+    return {"square": int(parameters["x"]) ** 2, "worker": os.getpid(), "nested": {"seed": parameters["seed"]}}
+
+
+def failing(parameters: Parameters) -> Figures:
+    if int(parameters["x"]) % 2:
+        raise ValueError(f"{parameters['x']} is odd\nand this line is too much")
+    return counted(parameters)
+
+
+def dying(parameters: Parameters) -> Figures:
+    """The first execution of x = 2 kills the Python worker it runs in."""
+    marks = Path(str(parameters["marks"]))
+    first = not any(name.startswith("2-") for name in executions(marks))
+    figures = counted(parameters)
+    if parameters["x"] == 2 and first:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return figures
+
+
+def always_dying(parameters: Parameters) -> Figures:
+    _mark(parameters)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def waiting(parameters: Parameters) -> Figures:
+    """Long enough to be seen running."""
+    threading.Event().wait(0.4)
+    return counted(parameters)
+
+
+def broken_disk(parameters: Parameters) -> Figures:
+    raise OSError(f"no space left for {parameters['x']}")
+
+
+IN_BATCHES = PointKind(dying, cost=lambda parameters: 0.0)
+"""All points of a sweep in few tasks."""
+NOT_A_POINT = 7

@@ -1,0 +1,65 @@
+"""Packets survive the wire; whatever else arrives is refused with one kind of error."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cubecast.errors import RemoteProtocolError
+from cubecast.ids import MessageId
+from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
+from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
+from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
+
+NODES = st.integers(0, 8191)
+COUNTERS = st.integers(0, 2**62)
+IDS = st.builds(MessageId, NODES, st.integers(0, 9), COUNTERS)
+OPERATIONS = st.sampled_from(Operation)
+ENTRIES = st.lists(st.builds(Entry, NODES, OPERATIONS, COUNTERS), max_size=5).map(tuple)
+PACKETS = st.one_of(
+    st.builds(Pub, st.text(), IDS, st.lists(st.binary(), max_size=3).map(tuple), st.lists(IDS, max_size=5).map(tuple)),
+    st.builds(PubAck, st.text(), IDS),
+    st.builds(Sub, st.text(), NODES, COUNTERS),
+    st.builds(Uns, st.text(), NODES, COUNTERS),
+    st.builds(OperationAck, st.text(), OPERATIONS, NODES, COUNTERS, ENTRIES),
+    st.builds(Test, COUNTERS, st.integers(-1, 99)),
+    st.builds(TestReply, COUNTERS, st.lists(st.integers(-1, 99), max_size=8).map(tuple)),
+)
+
+
+@given(PACKETS)
+def test_what_is_encoded_decodes_to_the_same(packet):
+    frame = encode(packet)
+    decoded = decode(frame)
+    assert decoded == packet and type(decoded) is type(packet)
+    assert decoded.frame == frame and encode(decoded) == frame
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_refused_or_are_a_packet(data):
+    try:
+        packet = decode(data)
+    except RemoteProtocolError:
+        return
+    assert decode(encode(packet)) == packet
+
+
+@given(PACKETS, st.data())
+def test_damaged_packets_are_refused_or_are_another_packet(packet, data):
+    frame = bytearray(encode(packet))
+    frame[data.draw(st.integers(0, len(frame) - 1))] ^= data.draw(st.integers(1, 255))
+    for damaged in (frame, frame[:-1], frame + b"\0"):
+        with suppress(RemoteProtocolError):
+            decode(bytes(damaged))
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\x00", b"\x03\x93\xa1t\x01", b"\x02\x93\xa2\xff\xff\x01\x01"])
+def test_these_are_no_packets(data: bytes):
+    with pytest.raises(RemoteProtocolError):
+        decode(data)
+
+
+def test_oversized_packets_are_refused_before_they_are_looked_at():
+    with pytest.raises(RemoteProtocolError, match="bytes"):
+        decode(bytes(MAX_PACKET_BYTES + 1))
