@@ -8,9 +8,11 @@ from typing import Any
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
+from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, PacketOrder, Tree
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
+from cubecast.protocol.vcube.timer_bundling import BundlingParameters, TimerBundling
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 from cubecast.sim.world import MachineFactory
@@ -88,10 +90,31 @@ def _srpt_b(setup: Setup) -> MachineFactory:
     return _srpt(setup, spread(setup.present, count, setup.size), list(range(count)))
 
 
+def _everyone(setup: Setup) -> int:
+    """The dimension of a cube whose every id is a member of every topic."""
+    if any(roster.mask != (1 << setup.size) - 1 for roster in setup.rosters.values()):
+        raise BadInput("a broadcast reaches every node; subscribers must be 100%")
+    return dimension_of(setup.size)
+
+
+def _causal_broadcast(setup: Setup) -> MachineFactory:
+    d = _everyone(setup)
+    parameters = CausalParameters(**setup.settings)
+    return lambda node, incarnation: CausalBroadcast(node, d, parameters, incarnation=incarnation)
+
+
+def _timer_bundling(setup: Setup) -> MachineFactory:
+    d = _everyone(setup)
+    parameters = BundlingParameters(**setup.settings)
+    return lambda node, incarnation: TimerBundling(node, d, parameters, incarnation=incarnation)
+
+
 _FIRST_RECEPTION = Setting(
     FirstReception.BLOCK, "a dependency on a source never heard of: block (pseudo-code) or pass (text)"
 )
 _ORDERED = ("K0", "P1", "P2", "P5", "P7")
+
+_COMPLETE = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P12", "P13")  # without failures
 
 _ENTRIES = (
     ProtocolEntry(
@@ -114,6 +137,28 @@ _ENTRIES = (
         _ORDERED,
         _srpt_b,
         {"first_reception": _FIRST_RECEPTION, "brokers": Setting(32, "how many ids are brokers")},
+    ),
+    ProtocolEntry(
+        "causal-broadcast",
+        "vector clocks on per-source trees; causally related messages travel in one packet",
+        _COMPLETE,
+        _causal_broadcast,
+        {
+            "aggregation": Setting(Aggregation.ON, "off, on, or riding: unrelated messages join a postponed packet"),
+            "tree": Setting(Tree.SOURCE, "source: a tree per publisher; single: that of node 0"),
+            "order": Setting(PacketOrder.ARRIVAL, "of the messages in a packet: arrival, causal, or whole packets"),
+            "mtu": Setting(1500, "bytes per packet at most, header included"),
+        },
+    ),
+    ProtocolEntry(
+        "timer-bundling",
+        "vector clocks on per-source trees; what waits for the same neighbour shares a packet, acknowledgements too",
+        (*_COMPLETE, "P3"),
+        _timer_bundling,
+        {
+            "wait": Setting(10.0, "how long the first entry of a buffer waits for others, u.t."),
+            "mtu": Setting(1500, "bytes per packet at most, header included"),
+        },
     ),
 )
 PROTOCOLS: dict[str, ProtocolEntry] = {entry.name: entry for entry in _ENTRIES}

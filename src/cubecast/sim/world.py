@@ -72,6 +72,7 @@ class World:
         self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
+        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -126,12 +127,15 @@ class World:
                 packet = self._observe_arrival(event)
             effects = machines[node].on_packet(time, sender, packet)
             arrived = None
-            if packet.publication and packet.message.source != node:
-                if packet.topic in subscriptions[node]:
-                    arrived = packet.message
-                    received(time - packet.born)
-                else:
-                    self.statistics.false_positives += 1
+            if packet.publication:
+                if packet.bundle:
+                    self._count_bundle(node, packet)
+                elif packet.message.source != node:
+                    if packet.topic in subscriptions[node]:
+                        arrived = packet.message
+                        received(time - packet.born)
+                    else:
+                        self.statistics.false_positives += 1
             for effect in effects:
                 if type(effect) is Send:
                     sent = effect.packet
@@ -148,6 +152,15 @@ class World:
             if special:
                 self._after(node)
         return True
+
+    def _count_bundle(self, node: NodeId, packet: Any) -> None:
+        """Several publications, each held until its delivery, if only for no time."""
+        latencies = self.statistics.reception
+        for part in packet.messages:
+            message = part.message
+            if message.source != node:
+                self._held[node, packet.topic, message] = (len(latencies), self.now)
+                latencies.append(self.now - self._births[packet.topic, message])
 
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
         """A scheduled call, or a packet for a node that is not there."""
@@ -327,6 +340,8 @@ class World:
         incarnation, recorder = self.incarnations[node], self.recorder
         match effect:
             case Published():
+                for counter in range(effect.counter, effect.counter + effect.count):
+                    self._births[effect.topic, MessageId(node, incarnation, counter)] = self.now
                 self.statistics.published += effect.count
                 self.statistics.barrier.append(len(effect.dependencies))
                 if recorder is not None:

@@ -9,11 +9,12 @@ from typing import Any, get_type_hints
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 
 # Tags are part of the format: append, never renumber.
-PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply)
+PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle)
 MAX_PACKET_BYTES = 1 << 20
 
 _encoder = msgspec.msgpack.Encoder()
