@@ -35,7 +35,6 @@ from cubecast.wire.codec import decode, encode
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
 
-FOLD_EVERY = (1 << 15) - 1  # packets before the log goes into the digest
 _CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
 
 
@@ -107,7 +106,7 @@ class World:
         pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
         log, received = self.statistics.log.append, self.statistics.reception.append
         special = self._coded or self._records_packets or self._careful
-        events = self.events
+        events, silent = self.events, self.recorder is None and self.on_deliver is None
         send = self.network.carry if self.network.plain and not self._records_packets else self._send_observed
         while (event := pop()) is not None:
             time, _, node, sender, packet = event
@@ -119,8 +118,6 @@ class World:
                 self._call_or_keep(event)
                 continue
             self.events = events = events + 1
-            if not events & FOLD_EVERY:
-                self.statistics.fold()
             log(time)
             log(node)
             if special:
@@ -143,8 +140,14 @@ class World:
                         self._encode(sent)
                     send(time, node, effect.peers, sent)
                 elif type(effect) is Deliver:
-                    self._deliver(node, effect, effect.message is arrived)
-                    arrived = None if effect.message is arrived else arrived
+                    at_once = effect.message is arrived
+                    if at_once:
+                        arrived = None
+                    if at_once and silent:
+                        self.statistics.deliveries += len(effect.payloads)
+                        log(effect.message.source)
+                    else:
+                        self._deliver(node, effect, at_once)
                 else:
                     self._apply_rare(node, effect)
             if arrived is not None:
@@ -166,6 +169,7 @@ class World:
         """A scheduled call, or a packet for a node that is not there."""
         _, _, node, sender, packet = event
         if node == _CALL:
+            self.statistics.fold_when_long()
             sender(*packet)
         elif node in self.paused:
             self.paused[node].append(event)
