@@ -14,5 +14,6 @@ main = CubecastGroup(
         "metrics": "cubecast.cli.metrics:metrics",
         "workload": "cubecast.cli.workload:workload",
         "sweep": "cubecast.cli.sweep:sweep",
+        "reproduce": "cubecast.cli.reproduce:reproduce",
     },
 )

@@ -20,10 +20,12 @@ class Packet:
     """Base of what one node hands to the network for another. Immutable: forwarding hands on the same object.
 
     `publication` says whether it carries a publication of its `topic`; such packets also have `message` (the id of the
-    first one inside) and `payloads`. Control packets leave it False.
+    first one inside) and `payloads`. Control packets leave it False. A `bundle` carries publications of several
+    publishers, listed in `messages`, each with its own `message`.
     """
 
     publication: ClassVar[bool] = False
+    bundle: ClassVar[bool] = False
 
     frame: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""

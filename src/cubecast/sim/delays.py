@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from random import Random
@@ -37,9 +38,17 @@ def parse_delay(text: str, rng: Random, size: int) -> Delay:
         raise BadInput(f"propagation {text!r} is not understood; write one of {FORMS}") from None
 
 
-def constant(value: float, rng: Random) -> Delay:
+@dataclass(frozen=True)
+class Constant:
+    value: float
+
+    def __call__(self, source: NodeId, destination: NodeId) -> float:
+        return self.value
+
+
+def constant(value: float, rng: Random) -> Constant:
     _positive("constant", value)
-    return lambda source, destination: value
+    return Constant(value)
 
 
 def normal(mean: float, deviation: float, rng: Random) -> Delay:

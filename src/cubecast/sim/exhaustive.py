@@ -1,8 +1,9 @@
 """Every interleaving of a tiny world: whatever can happen next is tried, states that recur are not explored again.
 
-What can happen: any packet under way arrives, the next thing on the script happens, or a node learns of a crash. Time
-stands still and timers rest; when nothing else is left they are fired until the world is at rest, and the history is
-judged. The search is stateless: a state is reached by running the choices that lead to it from the start.
+What can happen: any packet under way arrives, the next thing on the script happens, or a node learns of a crash (which
+takes along what the node sent and nobody received). Time stands still and timers rest; when nothing else is left they
+are fired until the world is at rest, and the history is judged. The search is stateless: a state is reached by running
+the choices that lead to it from the start.
 """
 
 import pickle
@@ -137,6 +138,8 @@ class _Run:
                 self.world.unsubscribe(node, "t")
             case _:
                 self.world.crash(node)
+                possible = self.chooser.possible
+                possible[:] = [event for event in possible if event[2] < 0 or event[3] != node]
                 for other in self.world.nodes:
                     if other != node:
                         self.world.at(0.0, partial(self.world.suspect, other, node))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.sim.delays import Delay
+from cubecast.sim.delays import Constant, Delay
 from cubecast.sim.scheduler import Scheduler
 
 Fate = Callable[[float, NodeId, NodeId], Sequence[float]]
@@ -36,6 +36,7 @@ class Network:
         self.messages = 0  # publications inside packets, a copy each time
         self.bytes = 0
         self.fate: Fate | None = None
+        self._constant = self.propagation.value if isinstance(self.propagation, Constant) else None  # saves a call
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
 
     @property
@@ -46,7 +47,7 @@ class Network:
     def carry(self, now: float, source: NodeId, destinations: tuple[NodeId, ...], packet: Any) -> None:
         """A copy of the encoded packet to each destination, in this order. The hot path: only for a plain network."""
         transmission, propagation, scheduler = self.transmission, self.propagation, self.scheduler
-        buckets, tie = scheduler.buckets, scheduler.tie
+        buckets, tie, constant = scheduler.buckets, scheduler.tie, self._constant
         ready = now + self.processing
         free = self.free_at[source]
         if free < ready:
@@ -55,7 +56,7 @@ class Network:
         for destination in destinations:
             waited += free - ready
             free += transmission
-            time = free + propagation(source, destination)
+            time = free + (constant or propagation(source, destination))
             tie += 1
             bucket = buckets.get(int(time))
             if bucket is not None:

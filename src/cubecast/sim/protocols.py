@@ -8,10 +8,12 @@ from typing import Any
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
+from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, PacketOrder, Tree
 from cubecast.protocol.vcube.cubecast import Cubecast, Detection, Parameters
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
+from cubecast.protocol.vcube.timer_bundling import BundlingParameters, TimerBundling
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.protocol.vcube.vcube_pb import VCubePB
 from cubecast.protocol.vcube.vcube_ps import VCubePS
@@ -117,10 +119,31 @@ def _cubecast(setup: Setup) -> MachineFactory:
     return make
 
 
+def _everyone(setup: Setup) -> int:
+    """The dimension of a cube whose every id is a member of every topic."""
+    if any(roster.mask != (1 << setup.size) - 1 for roster in setup.rosters.values()):
+        raise BadInput("a broadcast reaches every node; subscribers must be 100%")
+    return dimension_of(setup.size)
+
+
+def _causal_broadcast(setup: Setup) -> MachineFactory:
+    d = _everyone(setup)
+    parameters = CausalParameters(**setup.settings)
+    return lambda node, incarnation: CausalBroadcast(node, d, parameters, incarnation=incarnation)
+
+
+def _timer_bundling(setup: Setup) -> MachineFactory:
+    d = _everyone(setup)
+    parameters = BundlingParameters(**setup.settings)
+    return lambda node, incarnation: TimerBundling(node, d, parameters, incarnation=incarnation)
+
+
 _FIRST_RECEPTION = Setting(
     FirstReception.BLOCK, "a dependency on a source never heard of: block (pseudo-code) or pass (text)"
 )
 _ORDERED = ("K0", "P1", "P2", "P5", "P7")
+
+_COMPLETE = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P12", "P13")  # without failures
 
 _ENTRIES = (
     ProtocolEntry(
@@ -163,6 +186,28 @@ _ENTRIES = (
             "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
             "round_length": Setting(1000.0, "u.t. between two testing rounds"),
             "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
+        },
+    ),
+    ProtocolEntry(
+        "causal-broadcast",
+        "vector clocks on per-source trees; causally related messages travel in one packet",
+        _COMPLETE,
+        _causal_broadcast,
+        {
+            "aggregation": Setting(Aggregation.ON, "off, on, or riding: unrelated messages join a postponed packet"),
+            "tree": Setting(Tree.SOURCE, "source: a tree per publisher; single: that of node 0"),
+            "order": Setting(PacketOrder.ARRIVAL, "of the messages in a packet: arrival, causal, or whole packets"),
+            "mtu": Setting(1500, "bytes per packet at most, header included"),
+        },
+    ),
+    ProtocolEntry(
+        "timer-bundling",
+        "vector clocks on per-source trees; what waits for the same neighbour shares a packet, acknowledgements too",
+        (*_COMPLETE, "P3"),
+        _timer_bundling,
+        {
+            "wait": Setting(10.0, "how long the first entry of a buffer waits for others, u.t."),
+            "mtu": Setting(1500, "bytes per packet at most, header included"),
         },
     ),
 )

@@ -47,7 +47,10 @@ class Recorder:
     def packet(
         self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
     ) -> None:
-        if carried.publication:
+        if carried.bundle and len(carried.messages) > 1:  # one row cannot name messages of several publishers
+            columns |= {"peer": peer, "messages": len(carried.messages), "topic": carried.topic}
+            self.row(node, incarnation, time, kind, **columns)
+        elif carried.publication:
             columns |= {"peer": peer, "messages": len(carried.payloads)}
             self.about(node, incarnation, time, kind, carried.topic, carried.message, **columns)
         else:

@@ -36,7 +36,6 @@ from cubecast.wire.codec import decode, encode
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
 
-FOLD_EVERY = (1 << 15) - 1  # packets before the log goes into the digest
 _CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
 
 
@@ -73,6 +72,7 @@ class World:
         self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
+        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -107,31 +107,33 @@ class World:
         pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
         log, received = self.statistics.log.append, self.statistics.reception.append
         special = self._coded or self._records_packets or self._careful
+        events, silent = self.events, self.recorder is None and self.on_deliver is None
         send = self.network.carry if self.network.plain and not self._records_packets else self._send_observed
         while (event := pop()) is not None:
             time, _, node, sender, packet = event
-            if time > until or self.events >= most_events:
+            if time > until or events >= most_events:
                 self._scheduler.push(event)
                 return False
             self.now = time
             if node == _CALL or node in away:
                 self._call_or_keep(event)
                 continue
-            self.events += 1
-            if not self.events & FOLD_EVERY:
-                self.statistics.fold()
+            self.events = events = events + 1
             log(time)
             log(node)
             if special:
                 packet = self._observe_arrival(event)
             effects = machines[node].on_packet(time, sender, packet)
             arrived = None
-            if packet.publication and packet.message.source != node:
-                if packet.topic in subscriptions[node]:
-                    arrived = packet.message
-                    received(time - packet.born)
-                else:
-                    self.statistics.false_positives += 1
+            if packet.publication:
+                if packet.bundle:
+                    self._count_bundle(node, packet)
+                elif packet.message.source != node:
+                    if packet.topic in subscriptions[node]:
+                        arrived = packet.message
+                        received(time - packet.born)
+                    else:
+                        self.statistics.false_positives += 1
             for effect in effects:
                 if type(effect) is Send:
                     sent = effect.packet
@@ -139,8 +141,14 @@ class World:
                         self._encode(sent)
                     send(time, node, effect.peers, sent)
                 elif type(effect) is Deliver:
-                    self._deliver(node, effect, effect.message is arrived)
-                    arrived = None if effect.message is arrived else arrived
+                    at_once = effect.message is arrived
+                    if at_once:
+                        arrived = None
+                    if at_once and silent:
+                        self.statistics.deliveries += len(effect.payloads)
+                        log(effect.message.source)
+                    else:
+                        self._deliver(node, effect, at_once)
                 else:
                     self._apply_rare(node, effect)
             if arrived is not None:
@@ -149,10 +157,20 @@ class World:
                 self._after(node)
         return True
 
+    def _count_bundle(self, node: NodeId, packet: Any) -> None:
+        """Several publications, each held until its delivery, if only for no time."""
+        latencies = self.statistics.reception
+        for part in packet.messages:
+            message = part.message
+            if message.source != node:
+                self._held[node, packet.topic, message] = (len(latencies), self.now)
+                latencies.append(self.now - self._births[packet.topic, message])
+
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
         """A scheduled call, or a packet for a node that is not there."""
         _, _, node, sender, packet = event
         if node == _CALL:
+            self.statistics.fold_when_long()
             sender(*packet)
         elif node in self.paused:
             self.paused[node].append(event)
@@ -327,6 +345,8 @@ class World:
         incarnation, recorder = self.incarnations[node], self.recorder
         match effect:
             case Published():
+                for counter in range(effect.counter, effect.counter + effect.count):
+                    self._births[effect.topic, MessageId(node, incarnation, counter)] = self.now
                 self.statistics.published += effect.count
                 self.statistics.barrier.append(len(effect.dependencies))
                 if recorder is not None:

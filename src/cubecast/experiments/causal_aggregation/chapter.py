@@ -1,0 +1,49 @@
+"""The whole chapter: which points to run, and the ledger they make."""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from cubecast.experiments.causal_aggregation import (
+    figure_3_1,
+    figure_4_3,
+    figure_4_4,
+    figure_4_6,
+    figure_4_7,
+    figure_4_9,
+    table_4_1,
+    table_4_2,
+    table_4_3,
+)
+from cubecast.experiments.causal_aggregation.figure_3_1 import run_rate_point
+from cubecast.experiments.causal_aggregation.point import run_point
+from cubecast.experiments.causal_aggregation.readings import Reading
+from cubecast.experiments.causal_aggregation.results import Results
+from cubecast.experiments.ledger import Finding
+from cubecast.experiments.parallel import Runner
+
+SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
+QUICK_SIZES = SIZES[:5]
+PARTS = (table_4_1, table_4_2, table_4_3, figure_4_3, figure_4_4, figure_4_6, figure_4_7, figure_4_9)
+
+
+def points(runs: int, seed: int, sizes: Iterable[int], **more: Any) -> list[dict[str, Any]]:
+    """Largest first, so that the cores finish together."""
+    return [
+        {"nodes": nodes, "seed": seed + run, **more} for nodes in sorted(sizes, reverse=True) for run in range(runs)
+    ]
+
+
+def run_chapter(reading: Reading, runs: int, seed: int, runner: Runner, sizes: Sequence[int] = SIZES) -> Results:
+    """All runs of chapter 4 under one reading."""
+    return Results(runner(run_point, points(runs, seed, sizes, reading=reading.name)))
+
+
+def run_rates(runs: int, seed: int, runner: Runner, sizes: Sequence[int] = SIZES) -> Results:
+    """The runs of Figure 3.1, which belongs to no reading."""
+    return Results(runner(run_rate_point, points(runs, seed, sizes)))
+
+
+def all_findings(rates: Results, results: Results) -> list[Finding]:
+    """Every claim that the sizes at hand allow to judge, in the chapter's order."""
+    return [*figure_3_1.findings(rates), *chain.from_iterable(part.findings(results) for part in PARTS)]

@@ -1,0 +1,33 @@
+"""`cubecast reproduce causal-aggregation`: the chapter under the chosen reading, and under the printed parameters."""
+
+from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, all_findings, run_chapter, run_rates
+from cubecast.experiments.causal_aggregation.explanations import EXPLANATIONS
+from cubecast.experiments.causal_aggregation.figure_4_5 import latencies, latencies_of_pairs, one_tree_or_many
+from cubecast.experiments.causal_aggregation.readings import CHOSEN, PUBLISHED
+from cubecast.experiments.ledger import Ledger
+from cubecast.experiments.parallel import Runner
+from cubecast.experiments.reproduction import Effort, Reproduction
+
+RUNS, QUICK_RUNS = 30, 20
+
+
+def reproduce(effort: Effort, runner: Runner) -> Reproduction:
+    sizes = QUICK_SIZES if effort.quick else SIZES
+    runs = effort.runs or (QUICK_RUNS if effort.quick else RUNS)
+    rates = run_rates(runs, effort.seed, runner, sizes)
+    chosen = run_chapter(CHOSEN, runs, effort.seed, runner, sizes)
+    published = run_chapter(PUBLISHED, runs, effort.seed, runner, sizes)
+    return Reproduction(
+        name="causal-aggregation",
+        title="Causal aggregation broadcast: thesis 2019, Figure 3.1 and chapter 4; ICPP 2018",
+        reading=f"{CHOSEN.name}: {CHOSEN.why}",
+        runs=runs,
+        seed=effort.seed,
+        ledger=Ledger(all_findings(rates, chosen), EXPLANATIONS),
+        beside={PUBLISHED.name: Ledger(all_findings(rates, published))},
+        series={
+            "Figure 4.4": latencies(chosen),
+            "Figure 4.5": latencies_of_pairs(chosen),
+            "Figures 4.8 and 4.9": one_tree_or_many(chosen),
+        },
+    )

@@ -1,0 +1,69 @@
+"""Experiments `cubecast reproduce` knows, and what each hands back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from cubecast.errors import BadInput
+from cubecast.experiments.ledger import Ledger
+from cubecast.experiments.parallel import Runner
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to run. `quick` is what a test command can afford; `runs` None is the paper's number."""
+
+    runs: int | None = None
+    quick: bool = False
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.runs < 1:
+            raise BadInput(f"runs must be at least 1, not {self.runs}")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One experiment done: its ledger, and those of other readings of the same paper beside it."""
+
+    name: str
+    title: str
+    reading: str
+    runs: int
+    seed: int
+    ledger: Ledger
+    beside: Mapping[str, Ledger] = field(default_factory=dict)
+    series: Mapping[str, Any] = field(default_factory=dict)
+    """Curves for plots, by figure."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": self.name,
+            "title": self.title,
+            "reading": self.reading,
+            "runs": self.runs,
+            "seed": self.seed,
+            **self.ledger.to_json(),
+            "beside": {name: ledger.to_json() for name, ledger in self.beside.items()},
+            "series": dict(self.series),
+        }
+
+
+Experiment: TypeAlias = Callable[[Effort, Runner], Reproduction]
+
+# Named by module and imported when asked for: an experiment may need an optional dependency.
+EXPERIMENTS: dict[str, str] = {
+    "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce",
+    "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise BadInput(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+    try:
+        experiment: Experiment = import_module(EXPERIMENTS[name]).reproduce
+    except ModuleNotFoundError as missing:
+        raise BadInput(f"{name} needs {missing.name}, missing here: pip install 'cubecast[kernels]'") from None
+    return experiment

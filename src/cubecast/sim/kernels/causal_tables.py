@@ -1,0 +1,126 @@
+"""The state of the causal broadcast kernel: arrays made once per run.
+
+A message's number is source · K + counter − 1 with K messages per node, and sets of messages are bit sets over these
+numbers. The past of a message is then simply what its publisher had delivered when it published, and "some message of
+that past is missing here" one AND-NOT per 64 messages. This says the same as the machine's vectors: entry l of the
+vector exceeds `seen[l]` exactly when a message of l in the past was not received.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cubecast.errors import BadInput
+from cubecast.sim.kernels.calendar import Calendar, make_calendar
+
+Bits = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+ARRIVAL, CAUSAL, WHOLE = range(3)
+"""How the messages of a packet are ordered and handled, see `PacketOrder` of the machine."""
+
+NODE_QUEUE, LINK_QUEUE, NO_QUEUE = range(3)
+EVENTS, POOLED, BATCHED = range(3)  # indices of `Tables.used`
+RECEIVED, DELIVERED, AWAITED = range(3)  # indices of `Tables.here`
+MESSAGE_BITS = 15
+MOST_MESSAGES = (1 << MESSAGE_BITS) - 2
+
+PACKET = np.dtype(
+    [
+        ("time", np.float64),
+        ("receiver", np.int32),
+        ("sender", np.int32),
+        ("first", np.int32),  # of its messages, in the pool
+        ("count", np.int32),
+        ("size", np.int32),  # bytes
+    ],
+    align=True,
+)
+CELL = np.dtype(
+    [
+        ("reception", np.float64),
+        ("delivery", np.float64),
+        ("arrival", np.int32),  # number of the reception at that node; the rest for those that wait or are awaited
+        ("postponed_head", np.int16),  # list of the messages postponed until this one arrives, as number + 1
+        ("postponed_next", np.int16),
+        ("held_head", np.int16),  # the same for those not delivered before this one is
+        ("held_next", np.int16),
+        ("blocked", np.int16),  # so many of the children have not got it
+    ],
+    align=True,
+)
+NODE = np.dtype(
+    [("waited", np.float64), ("arrivals", np.int32), ("pending", np.int32), ("most_pending", np.int32)], align=True
+)
+
+
+class Scenario(NamedTuple):
+    """What a run is a function of. `times` by message; `delays[m, k]`: propagation of a packet whose last message is
+    m to node k. Every message reaches every node once, so this names each draw, in every mode alike."""
+
+    dimension: int
+    per_node: int
+    times: Floats
+    delays: Floats
+    aggregate: bool
+    single: bool
+    order: int
+    queue: int
+    processing: float
+    transmission: float
+    payload: int
+    mtu: int
+
+
+class Tables(NamedTuple):
+    calendar: Calendar
+    used: NDArray[np.int64]
+    packets: NDArray[Any]
+    """All that were sent, in that order. Written once; what is under way is found in the calendar."""
+    pool: Ints
+    """The messages of all packets."""
+    heights: Ints
+    """By node XOR root: how many children."""
+    past: Bits
+    entries: Ints
+    """Per message: entries of the compressed vector, the own one included."""
+    depth: Ints
+    """Per message: messages in its past."""
+    here: Bits
+    """Per node: which messages it received, which it delivered, and for which others wait."""
+    cells: NDArray[Any]
+    """Per node and message."""
+    nodes: NDArray[Any]
+    free_at: Floats
+    batch: Ints
+    """Messages whose level changed by an arrival: number, level now, level before, rank in a packet."""
+    todo: Ints
+
+
+def make_tables(s: Scenario) -> Tables:
+    nodes = 1 << s.dimension
+    messages = nodes * s.per_node
+    if messages > MOST_MESSAGES:
+        raise BadInput(f"the kernel takes at most {MOST_MESSAGES} messages, not {messages}")
+    words = (messages + 63) // 64
+    # Each message crosses each of the N − 1 edges of a tree once, and on the single tree it is handed to the root.
+    hops = messages * (nodes - 1) + (messages if s.single else 0)
+    heights = [(x & -x).bit_length() - 1 if x else s.dimension for x in range(nodes)]
+    return Tables(
+        calendar=make_calendar(messages + hops, max(1.0, hops / 8192)),
+        used=np.zeros(3, np.int64),
+        packets=np.empty(hops, PACKET),
+        pool=np.empty(hops, np.int32),
+        heights=np.array(heights, np.int32),
+        past=np.zeros((messages, words), np.uint64),
+        entries=np.zeros(messages, np.int32),
+        depth=np.zeros(messages, np.int32),
+        here=np.zeros((nodes, 3, words), np.uint64),
+        cells=np.zeros((nodes, messages), CELL),
+        nodes=np.zeros(nodes, NODE),
+        free_at=np.zeros((nodes, s.dimension + 1)),
+        batch=np.empty((messages, 4), np.int32),
+        todo=np.empty(messages, np.int32),
+    )
