@@ -2,28 +2,11 @@
 
 import pytest
 
-from cubecast.check.checker import check_trace
+from cubecast.experiments.exhaustive import WORLDS, judge
 from cubecast.sim.exhaustive import TinyWorld, explore, replay
-from cubecast.trace.reader import Trace
 from support import planted
 
 FULL = ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
-
-
-def judge(info, events):
-    report = check_trace(Trace(info, events))
-    return None if report.verdict == "VALID" else f"{sorted(report.violated())} {report.unknown_because}"
-
-
-WORLDS = {
-    "two publish": TinyWorld("cubecast", 2, (0, 1), (("publish", 0), ("publish", 1))),
-    "three, one answers": TinyWorld("cubecast", 4, (0, 1, 3), (("publish", 0), ("publish", 1))),
-    "one joins": TinyWorld("cubecast", 2, (0,), (("publish", 0), ("subscribe", 1), ("publish", 0))),
-    "one leaves and returns": TinyWorld(
-        "cubecast", 2, (0, 1), (("publish", 0), ("unsubscribe", 1), ("subscribe", 1), ("publish", 0))
-    ),
-    "the publisher dies": TinyWorld("cubecast", 4, (0, 1, 2, 3), (("publish", 0), ("crash", 0))),
-}
 
 
 @pytest.mark.parametrize("tiny", WORLDS.values(), ids=WORLDS.keys())
