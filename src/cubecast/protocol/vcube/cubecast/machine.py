@@ -93,6 +93,7 @@ class Cubecast:
         """A new life: nothing is remembered but the application's wishes."""
         self._context = Context(self.node, incarnation, self._parameters, founders)
         self._topics: dict[Topic, TopicState] = {}
+        self._queued: dict[Topic, None] = {}
         self._settlement = Settlement(self._context, self._topics, version)
         self._detector = Detector(self.node, self._parameters)
 
@@ -148,6 +149,7 @@ class Cubecast:
             raise LocalProtocolError("a publication needs at least one message")
         state = self._topic(topic)
         state.queue.extend(payloads)
+        self._queued[topic] = None
         if self._joining is None:
             state.register()
         return self._finish(now)
@@ -239,10 +241,11 @@ class Cubecast:
             self._settlement.conclude()
         except Dropped:
             self._reincarnate(now)
-        if self._joining is None:
-            for topic in self._topics.values():
-                if topic.queue:
-                    topic.pump()
+        if self._queued and self._joining is None:
+            for name in list(self._queued):
+                self._topics[name].pump()
+                if not self._topics[name].queue:
+                    del self._queued[name]
         if self._context.busy and not self._retry_set:
             self._retry_set = True
             self._context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
@@ -363,9 +366,8 @@ class Cubecast:
             self._settlement.node_died(life)
         for topic in self._wanted:
             self._topic(topic).subscribe()
-        for state in self._topics.values():
-            if state.queue:
-                state.register()
+        for topic in self._queued:
+            self._topics[topic].register()
 
     def _reincarnate(self, now: float) -> None:
         """This life is over: say so, forget it, and come back."""
@@ -382,12 +384,13 @@ class Cubecast:
 
     def _queues(self) -> dict[Topic, deque[bytes]]:
         """What the application asked to publish and has no place in the order yet."""
-        return {topic: state.queue for topic, state in self._topics.items() if state.queue}
+        return {topic: self._topics[topic].queue for topic in self._queued}
 
     def _restore(self, queues: dict[Topic, deque[bytes]]) -> None:
         self._joining = Joining(self._context)
         for topic, queue in queues.items():
             self._topic(topic).queue = queue
+            self._queued[topic] = None
 
     # Verdicts
 

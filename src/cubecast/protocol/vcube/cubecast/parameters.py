@@ -14,13 +14,6 @@ class Detection(Enum):
     DIAGNOSIS = "diagnosis"  # VCube testing rounds of the machine's own, besides
 
 
-class Aggregation(Enum):
-    """What a forwarder does with a message whose direct dependency it must itself still forward to the same child."""
-
-    NONE = "none"  # forwards at once
-    POSTPONE = "postpone"  # the child could not deliver it anyway: forwards it behind the dependency
-
-
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Times are in the driver's unit (u.t. simulated, seconds live)."""
@@ -39,7 +32,6 @@ class Parameters:
     round_length: float = 500.0
     patience: float = 2000.0
     """A tested peer silent for this long is held faulty; a joining node alone for this long starts alone."""
-    aggregation: Aggregation = Aggregation.NONE
     max_dependencies: int = 65_536
 
     def __post_init__(self) -> None:
