@@ -102,10 +102,10 @@ def with_spark(spark: Any, directory: Path) -> frozenset[int]:
 
 
 JOIN = """
-with rows as (select node, seq, kind, source * 1000000000 + counter as message, counter, deps
+with rows as (select node, seq, kind, source::bigint * 1000000000 + counter as message, counter, deps
               from read_parquet('{files}') where kind in ('deliver', 'publish')),
      delivered as (select node, message, seq from rows where kind = 'deliver'),
-     needs as (select message, unnest(deps).source * 1000000000 + unnest(deps).counter as cause
+     needs as (select message, unnest(deps).source::bigint * 1000000000 + unnest(deps).counter as cause
                from rows where kind = 'publish'
                union all select message, message - 1 from rows where kind = 'publish' and counter > 1)
 select distinct effect.node

@@ -11,7 +11,7 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.kinds import PointKind
-from cubecast.experiments.sweep.plan import SHORT_SECONDS, batches, checked_points
+from cubecast.experiments.sweep.plan import BATCH_SECONDS, batches, checked_points
 from cubecast.experiments.sweep.results import means, row_of, write_results
 from cubecast.experiments.sweep.store import Store
 
@@ -30,9 +30,8 @@ def test_long_points_are_tasks_of_their_own_and_go_first_and_short_ones_share():
     tasks = batches(points, KIND, cores=2)
     assert sorted(point.id for task in tasks for point in task) == sorted(point.id for point in points)
     assert all(len(task) == 1 and task[0].parameters["seconds"] == 5.0 for task in tasks[:100])
-    short = tasks[200:]
-    assert all(sum(point.parameters["seconds"] for point in task) <= SHORT_SECONDS for task in short)
-    assert len(short) < 10
+    assert all(sum(point.parameters["seconds"] for point in task) <= BATCH_SECONDS for task in tasks[100:])
+    assert 20 <= len(tasks[100:]) <= 25
 
 
 def test_few_short_points_still_keep_all_cores_busy():

@@ -75,6 +75,14 @@ def test_a_killed_python_worker_is_survived(spark, tmp_path: Path, kind: str):
     assert sorted(attempts.values()) == [1, 1, 1, 1, 1, 2], "only the point that died is executed twice"
 
 
+def test_a_python_worker_keeps_what_it_loaded_from_task_to_task(spark, tmp_path: Path):
+    sweep, _ = marked(tmp_path, "counted", range(8))
+    run_sweep(spark, sweep, tmp_path / "out")
+    executed = sorted((row["worker"], row["executed_here"]) for row in rows(tmp_path / "out"))
+    assert len({worker for worker, _ in executed}) <= 2
+    assert len(set(executed)) == 8, "every worker counts on from task to task"
+
+
 def test_an_error_of_a_point_is_a_row_and_not_the_end(spark, tmp_path: Path):
     sweep, marks = marked(tmp_path, "failing", range(4))
     outcome = run_sweep(spark, sweep, tmp_path / "out")

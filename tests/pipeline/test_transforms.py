@@ -8,10 +8,9 @@ from pyspark.testing import assertDataFrameEqual
 
 from cubecast.pipeline.agreement import agreement
 from cubecast.pipeline.findings import batch_of
-from cubecast.pipeline.frames import FOOTER, REPLAYED, SEQUENCE, TASK
+from cubecast.pipeline.frames import FOOTER, REPLAYED, SEQUENCE
 from cubecast.pipeline.judging import total_order
 from cubecast.pipeline.layout import footers, pieces, tasks
-from cubecast.pipeline.passes import task_frame
 from cubecast.pipeline.staging import Run
 from cubecast.pipeline.verdict import PropertyVerdict, RunVerdict, Verification
 from cubecast.pipeline.verify import FILE
@@ -40,43 +39,26 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
     assert (broken["run"], broken["refusal"]) == (1, None)
 
 
-def test_one_partition_per_task_and_the_heaviest_first(spark):
-    groups = [
-        {
-            "run": 0,
-            "path": "f",
-            "group": n,
-            "rows": rows,
-            "low": n,
-            "high": n,
-            "own": True,
-            "deps": n == 1,
-            "cuts": False,
-        }
-        for n, rows in enumerate((10, 30, 20))
-    ]
-    found = task_frame(spark, pieces(groups), {0: "r"})
+def group(number: int, rows: int, low: int, high: int) -> dict[str, object]:
+    where = {"run": 0, "path": "f", "group": number, "rows": rows, "low": low, "high": high}
+    return where | {"own": True, "deps": number == 1, "cuts": False}
+
+
+def test_the_heaviest_task_comes_first():
+    planned = tasks(pieces([group(n, rows, n, n) for n, rows in enumerate((10, 30, 20))]), {0: "r"}, parallelism=2)
     part = {"path": "f", "run": 0, "name": "r", "own": True, "deps": False, "cuts": False}
-    expected = [
-        {"task": 0, "rows": 30, "chunks": [[part | {"deps": True, "groups": [1]}]]},
-        {"task": 1, "rows": 20, "chunks": [[part | {"groups": [2]}]]},
-        {"task": 2, "rows": 10, "chunks": [[part | {"groups": [0]}]]},
+    assert planned == [
+        [[part | {"deps": True, "groups": [1]}]],
+        [[part | {"groups": [2]}]],
+        [[part | {"groups": [0]}]],
     ]
-    assertDataFrameEqual(found, frame(spark, expected, TASK))
-    assert found.rdd.getNumPartitions() == 3
 
 
 def test_row_groups_that_share_a_node_are_one_piece():
     spans = [(0, 0), (0, 0), (1, 4), (3, 3), (5, 5)]
-    groups = [
-        {"run": 0, "path": "f", "group": n, "rows": 1, "low": low, "high": high, "own": True, "deps": 0, "cuts": 0}
-        for n, (low, high) in enumerate(spans)
-    ]
-    found = pieces(groups)
-    assert [[group["group"] for group in piece.groups] for piece in found] == [[0, 1], [2, 3], [4]]
+    found = pieces([group(number, 1, low, high) for number, (low, high) in enumerate(spans)])
+    assert [[one["group"] for one in piece.groups] for piece in found] == [[0, 1], [2, 3], [4]]
     assert [piece.nodes_mixed for piece in found] == [False, True, False]
-    (task,) = tasks(found[:1], {0: "r"}, parallelism=2)
-    assert [part["groups"] for part in task["chunks"][0]] == [[0, 1]]
 
 
 def sigma(node: int, **values: object) -> dict[str, object]:

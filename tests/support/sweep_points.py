@@ -9,6 +9,9 @@ from uuid import uuid4
 from cubecast.experiments.sweep.grid import Parameters
 from cubecast.experiments.sweep.kinds import Figures, PointKind
 
+_executed_here: list[int] = []
+"""Of this process: lives as long as what a Python worker has imported and compiled."""
+
 
 def _mark(parameters: Parameters) -> None:
     """One file per execution, whoever executes it."""
@@ -22,7 +25,12 @@ def executions(marks: Path) -> list[str]:
 
 def counted(parameters: Parameters) -> Figures:
     _mark(parameters)
-    return {"square": int(parameters["x"]) ** 2, "worker": os.getpid(), "nested": {"seed": parameters["seed"]}}
+    _executed_here.append(int(parameters["x"]))
+    return {
+        "square": int(parameters["x"]) ** 2,
+        "executed_here": len(_executed_here),
+        "nested": {"seed": parameters["seed"]},
+    }
 
 
 def failing(parameters: Parameters) -> Figures:

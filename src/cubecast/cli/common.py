@@ -58,6 +58,10 @@ class CubecastGroup(click.Group):
         except CubecastError as error:
             click.echo(f"cubecast: {error}", err=True)
             ctx.exit(BAD_INPUT)
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx is not None else self.name
+            click.echo(f"cubecast: {error.format_message()} (see {where} --help)", err=True)
+            ctx.exit(BAD_INPUT)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

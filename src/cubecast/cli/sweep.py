@@ -68,22 +68,22 @@ def sweep(
 
 
 def _run(asked: Sweep, directory: Path, master: str | None, conf: tuple[tuple[str, str], ...], as_json: bool) -> int:
-    from cubecast.experiments.sweep.run import SweepFailedError, prepare, run_sweep
+    from cubecast.experiments.sweep.run import SweepFailedError, prepare, run_sweep, waiting_points
     from cubecast.pipeline.session import spark_session
     from cubecast.report.sweeps import print_sweep, sweep_bar
 
     # Before Spark starts, which takes seconds: a typing mistake is answered at once.
     prepare(asked, directory)
+    labels = {point.id: point.label for point in asked.expand()}
     try:
         with progress("starting Spark"):
             spark = spark_session(master, conf)
-        labels = {point.id: point.label for point in asked.expand()}
         with sweep_bar(errors, asked.name, labels) as listener:
             outcome = run_sweep(spark, asked, directory, listener).to_json()
     except KeyboardInterrupt:
-        waiting, all_points = prepare(asked, directory), asked.runs * sum(1 for _ in asked.combinations())
-        click.echo(f"cubecast: interrupted with {all_points - waiting} of {all_points} points finished", err=True)
-        click.echo(f"cubecast: the same command resumes it: {_command()}", err=True)
+        left = len(waiting_points(asked, directory))
+        click.echo(f"cubecast: interrupted; {left} of {len(labels)} points are left in {directory}", err=True)
+        click.echo(f"cubecast: the same command resumes it: {shlex.join(['cubecast', *sys.argv[1:]])}", err=True)
         return INTERRUPTED
     except SweepFailedError as error:
         click.echo(f"cubecast: {error}", err=True)
@@ -93,7 +93,3 @@ def _run(asked: Sweep, directory: Path, master: str | None, conf: tuple[tuple[st
     else:
         print_sweep(output, outcome)
     return VIOLATED if outcome["errors"] else 0
-
-
-def _command() -> str:
-    return shlex.join(["cubecast", *sys.argv[1:]])

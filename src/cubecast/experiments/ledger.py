@@ -43,11 +43,17 @@ class Claim:
             case Comparison.POINTS:
                 return abs(difference) / self.tolerance
             case Comparison.AT_MOST:
-                return 0.0 if difference <= 0 else 1 + difference / abs(self.value)
+                return self._beyond(difference)
             case Comparison.AT_LEAST:
-                return 0.0 if difference >= 0 else 1 - difference / abs(self.value)
+                return self._beyond(-difference)
             case Comparison.SHAPE:
                 return 0.0 if holds else WORST
+
+    def _beyond(self, excess: float) -> float:
+        """How far past a bound, in units of the tolerance where there is one."""
+        if excess <= 0:
+            return 0.0
+        return excess / self.tolerance if self.tolerance else 1 + excess / abs(self.value)
 
     def allowed(self) -> str:
         """The tolerance in words."""
@@ -56,6 +62,8 @@ class Claim:
                 return f"± {100 * self.tolerance:g} %"
             case Comparison.POINTS:
                 return f"± {self.tolerance:g}"
+            case Comparison.AT_MOST | Comparison.AT_LEAST if self.tolerance:
+                return f"{self.comparison.value}, ± {self.tolerance:g}"
             case _:
                 return str(self.comparison.value)
 

@@ -55,6 +55,7 @@ Experiment: TypeAlias = Callable[[Effort, Runner], Reproduction]
 # Named by module and imported when asked for: an experiment may need an optional dependency.
 EXPERIMENTS: dict[str, str] = {
     "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce",
+    "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
 }
 
 

@@ -39,10 +39,6 @@ FOOTER = struct(
 
 `damage` says why a file cannot be read (its run is UNKNOWN), `refusal` why it is no trace of this version at all."""
 
-PART = struct(path=TEXT, run=INT, name=TEXT, own=FLAG, deps=FLAG, cuts=FLAG, groups=many(INT))
-TASK = struct(task=INT, rows=LONG, chunks=many(many(PART)))
-"""One row per Spark task: chunks of whole nodes, each small enough to be read at once, as parts of files."""
-
 MESSAGE_IDS = many(struct(source=INT, source_incarnation=INT, counter=LONG))
 ROW = struct(
     run=INT,

@@ -7,7 +7,7 @@ while they are few; beyond that, Spark shuffles the rows by node first.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +21,8 @@ ROWS_READ_TOGETHER = 4_000_000
 """Row groups that mix nodes are sorted in one worker's memory up to this many rows."""
 ROWS_PER_CHUNK = 250_000
 ROWS_PER_TASK = 2_000_000
+Chunk: TypeAlias = list[dict[str, Any]]
+"""Parts of files that are read at once: whole nodes, few enough rows."""
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -143,25 +145,22 @@ def scattered(piece: Piece) -> bool:
     return piece.nodes_mixed and piece.rows > ROWS_READ_TOGETHER
 
 
-def tasks(found: list[Piece], names: dict[int, str], parallelism: int) -> list[dict[str, Any]]:
-    """Rows of `frames.TASK`: neighbouring pieces together, the heaviest task first so that no core waits at the end."""
-    total = sum(piece.rows for piece in found)
-    target = max(min(ROWS_PER_TASK, total // (4 * parallelism)), 1)
-    planned: list[dict[str, Any]] = []
-    in_file_order = sorted(found, key=lambda one: (one.groups[0]["path"], one.groups[0]["group"]))
-    for piece in in_file_order:
-        if not planned or planned[-1]["rows"] >= target:
-            planned.append({"rows": 0, "pieces": []})
-        planned[-1]["rows"] += piece.rows
-        planned[-1]["pieces"].append(piece)
-    planned.sort(key=lambda task: -task["rows"])
-    return [
-        {"task": number, "rows": task["rows"], "chunks": list(_chunks(task["pieces"], names))}
-        for number, task in enumerate(planned)
-    ]
+def tasks(found: list[Piece], names: dict[int, str], parallelism: int) -> list[list[Chunk]]:
+    """The chunks of every task: neighbouring pieces together, the heaviest task first so that no core waits long."""
+    target = max(min(ROWS_PER_TASK, sum(piece.rows for piece in found) // (4 * parallelism)), 1)
+    planned: list[list[Piece]] = []
+    rows = target
+    for piece in sorted(found, key=lambda one: (one.groups[0]["path"], one.groups[0]["group"])):
+        if rows >= target:
+            planned.append([])
+            rows = 0
+        planned[-1].append(piece)
+        rows += piece.rows
+    planned.sort(key=lambda task: -sum(piece.rows for piece in task))
+    return [list(_chunks(task, names)) for task in planned]
 
 
-def _chunks(found: list[Piece], names: dict[int, str]) -> Iterator[list[dict[str, Any]]]:
+def _chunks(found: list[Piece], names: dict[int, str]) -> Iterator[Chunk]:
     """Small pieces are read and judged together: one numpy call for many nodes costs what one for one does."""
     waiting: list[dict[str, Any]] = []
     rows = 0
@@ -175,7 +174,7 @@ def _chunks(found: list[Piece], names: dict[int, str]) -> Iterator[list[dict[str
         yield _parts(waiting, names)
 
 
-def _parts(groups: list[dict[str, Any]], names: dict[int, str]) -> list[dict[str, Any]]:
+def _parts(groups: list[dict[str, Any]], names: dict[int, str]) -> Chunk:
     by_file: dict[str, dict[str, Any]] = {}
     for group in groups:
         part = by_file.setdefault(

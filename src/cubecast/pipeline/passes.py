@@ -10,18 +10,21 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from cubecast.errors import TraceError
 from cubecast.pipeline.findings import batch_of
-from cubecast.pipeline.frames import ROW, TASK
-from cubecast.pipeline.layout import Piece, scattered, tasks
+from cubecast.pipeline.frames import ROW
+from cubecast.pipeline.layout import Chunk, Piece, scattered, tasks
 from cubecast.pipeline.reading import DamagedFile, read_chunk
 from cubecast.pipeline.rows import Rows, rows_of
 
 Judgement: TypeAlias = Callable[[Rows], list[dict[str, Any]]]
+Tasks: TypeAlias = list[list[Chunk]]
+Work: TypeAlias = Callable[[list[Chunk]], Iterator[pa.RecordBatch]]
 ROWS_PER_SHUFFLED_PARTITION = 1_000_000
 
 
@@ -53,21 +56,28 @@ def run_pass(
     frames = []
     if together or not shuffled:
         judge = partial(_judge_chunks, columns, plan.numbers, judgement, schema)
-        frames.append(task_frame(spark, together, plan.names).mapInArrow(judge, schema))
+        frames.append(run_tasks(spark, together, plan.names, judge, schema))
     if shuffled:
-        rows = task_frame(spark, _apart(shuffled), plan.names)
-        rows = rows.mapInArrow(partial(_read_rows, columns, plan.numbers), ROW)
+        rows = run_tasks(spark, _apart(shuffled), plan.names, partial(_read_rows, columns, plan.numbers), ROW)
         partitions = 1 + sum(piece.rows for piece in shuffled) // ROWS_PER_SHUFFLED_PARTITION
         by_node = rows.repartition(partitions, "run", "node")
         frames.append(by_node.mapInArrow(partial(_judge_rows, judgement, schema), schema))
     return reduce(DataFrame.unionByName, frames).select(*schema.names)
 
 
-def task_frame(spark: SparkSession, pieces: list[Piece], names: dict[int, str]) -> DataFrame:
-    """One row per task, in as many partitions: Spark hands them to free cores in order, the heaviest first."""
-    rows = tasks(pieces, names, spark.sparkContext.defaultParallelism)
-    table = pa.Table.from_batches([batch_of(rows, TASK)])
-    return spark.createDataFrame(table, schema=TASK).repartitionByRange(max(len(rows), 1), "task").select(*TASK.names)
+def run_tasks(
+    spark: SparkSession, pieces: list[Piece], names: dict[int, str], work: Work, schema: StructType
+) -> DataFrame:
+    """One partition per task of the plan: Spark hands them to free cores in order, the heaviest first."""
+    planned = spark.sparkContext.broadcast(tasks(pieces, names, spark.sparkContext.defaultParallelism))
+    count = len(planned.value)
+    return spark.range(0, count, 1, max(count, 1)).mapInArrow(partial(_work, planned, work), schema)
+
+
+def _work(planned: Broadcast[Tasks], work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for task in batch.column("id").to_pylist():
+            yield from work(planned.value[task])
 
 
 def _apart(pieces: list[Piece]) -> list[Piece]:
@@ -85,22 +95,16 @@ def _judge_chunks(
     numbers: dict[str, int],
     judgement: Judgement,
     schema: StructType,
-    batches: Iterable[pa.RecordBatch],
+    chunks: list[Chunk],
 ) -> Iterator[pa.RecordBatch]:
-    for chunk in _chunks(batches):
+    for chunk in chunks:
         problems, table = _read(chunk, columns, numbers)
         found = judgement(rows_of(table)) if table is not None else []
         yield batch_of([*problems, *found], schema)
 
 
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[dict[str, Any]]]:
-    for batch in batches:
-        for chunks in batch.column("chunks").to_pylist():
-            yield from chunks
-
-
 def _read(
-    chunk: list[dict[str, Any]], columns: Sequence[str], numbers: dict[str, int]
+    chunk: Chunk, columns: Sequence[str], numbers: dict[str, int]
 ) -> tuple[list[dict[str, Any]], pa.Table | None]:
     """The chunk's rows, and a row for each run that cannot be read (whose other rows then do not matter)."""
     problems: list[dict[str, Any]] = []
@@ -115,11 +119,9 @@ def _read(
     return problems, None
 
 
-def _read_rows(
-    columns: Sequence[str], numbers: dict[str, int], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _read_rows(columns: Sequence[str], numbers: dict[str, int], chunks: list[Chunk]) -> Iterator[pa.RecordBatch]:
     declared = to_arrow_schema(ROW)
-    for chunk in _chunks(batches):
+    for chunk in chunks:
         problems, table = _read(chunk, columns, numbers)
         if problems:
             yield batch_of(problems, ROW)

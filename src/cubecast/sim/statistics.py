@@ -9,6 +9,8 @@ import numpy as np
 
 from cubecast.sim.network import Network
 
+FOLD_AT = 1 << 16  # entries of the log before they go into the digest
+
 
 class Statistics:
     def __init__(self) -> None:
@@ -22,6 +24,10 @@ class Statistics:
         self.barrier = array("i")
         self.log = array("d")  # of every arrival and delivery, hashed a chunk at a time
         self._hash = blake2b(digest_size=16)
+
+    def fold_when_long(self) -> None:
+        if len(self.log) > FOLD_AT:
+            self.fold()
 
     def fold(self) -> None:
         """Move the log into the digest."""

@@ -35,7 +35,6 @@ from cubecast.wire.codec import decode, encode
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
 
-FOLD_EVERY = (1 << 15) - 1  # packets before the log goes into the digest
 _CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
 
 
@@ -107,8 +106,8 @@ class World:
         pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
         log, received = self.statistics.log.append, self.statistics.reception.append
         special = self._coded or self._records_packets or self._careful
-        events = self.events
-        send = self.network.carry if self.network.plain and not self._records_packets else self._send_observed
+        events, silent = self.events, self.recorder is None and self.on_deliver is None
+        send = self._sending()
         while (event := pop()) is not None:
             time, _, node, sender, packet = event
             if time > until or events >= most_events:
@@ -119,8 +118,6 @@ class World:
                 self._call_or_keep(event)
                 continue
             self.events = events = events + 1
-            if not events & FOLD_EVERY:
-                self.statistics.fold()
             log(time)
             log(node)
             if special:
@@ -128,33 +125,40 @@ class World:
             effects = machines[node].on_packet(time, sender, packet)
             arrived = None
             if packet.publication:
-                if packet.bundle:
-                    self._count_bundle(node, packet)
-                elif packet.message.source != node:
-                    if packet.topic in subscriptions[node]:
-                        arrived = packet.message
-                        received(time - packet.born)
-                    else:
-                        self.statistics.false_positives += 1
+                if packet.bundle or packet.topic not in subscriptions[node] or packet.message.source == node:
+                    self._count_unusual(node, packet)
+                else:
+                    arrived = packet.message
+                    received(time - packet.born)
             for effect in effects:
                 if type(effect) is Send:
                     sent = effect.packet
                     if sent.frame is None:
                         self._encode(sent)
                     send(time, node, effect.peers, sent)
-                elif type(effect) is Deliver:
+                elif type(effect) is not Deliver:
+                    self._apply_rare(node, effect)
+                elif effect.message is arrived and silent:
+                    arrived = None
+                    self.statistics.deliveries += len(effect.payloads)
+                    log(effect.message.source)
+                else:
                     self._deliver(node, effect, effect.message is arrived)
                     arrived = None if effect.message is arrived else arrived
-                else:
-                    self._apply_rare(node, effect)
             if arrived is not None:
                 self._held.setdefault((node, packet.topic, arrived), (len(self.statistics.reception) - 1, time))
             if special:
                 self._after(node)
         return True
 
-    def _count_bundle(self, node: NodeId, packet: Any) -> None:
-        """Several publications, each held until its delivery, if only for no time."""
+    def _count_unusual(self, node: NodeId, packet: Any) -> None:
+        """An own message come back, one nobody here subscribed to, or a bundle of several.
+
+        Each message of a bundle counts as held until its delivery, if only for no time.
+        """
+        if not packet.bundle:
+            self.statistics.false_positives += packet.message.source != node
+            return
         latencies = self.statistics.reception
         for part in packet.messages:
             message = part.message
@@ -166,6 +170,7 @@ class World:
         """A scheduled call, or a packet for a node that is not there."""
         _, _, node, sender, packet = event
         if node == _CALL:
+            self.statistics.fold_when_long()
             sender(*packet)
         elif node in self.paused:
             self.paused[node].append(event)
@@ -300,15 +305,20 @@ class World:
 
     def _apply(self, node: NodeId, effects: Effects) -> None:
         """What a request or a timer brought about."""
+        send = self._sending()
         for effect in effects:
             if type(effect) is Send:
                 if effect.packet.frame is None:
                     self._encode(effect.packet)
-                self._send_observed(self.now, node, effect.peers, effect.packet)
+                send(self.now, node, effect.peers, effect.packet)
             elif type(effect) is Deliver:
                 self._deliver(node, effect, at_once=False)
             else:
                 self._apply_rare(node, effect)
+
+    def _sending(self) -> Callable[[float, NodeId, tuple[NodeId, ...], Any], None]:
+        plain = self.network.plain and not self._records_packets
+        return self.network.carry if plain else self._send_observed
 
     def _send_observed(self, now: float, node: NodeId, peers: tuple[NodeId, ...], packet: Any) -> None:
         """Send with a row in the trace, or over a network that is not plain."""

@@ -10,7 +10,9 @@ from cubecast.experiments.sweep.kinds import PointKind, find_kind
 Batch: TypeAlias = tuple[Point, ...]
 
 SHORT_SECONDS = 0.3
-"""A task costs about 30 ms besides its work, so points below this share one."""
+"""A task costs about 30 ms besides its work, so points below this share one …"""
+BATCH_SECONDS = 1.0
+"""… that lasts about so long."""
 TASKS_PER_CORE = 8
 """As many tasks as this remain, so that the cores finish together."""
 
@@ -32,7 +34,8 @@ def batches(points: Iterable[Point], kind: PointKind, cores: int) -> list[Batch]
     costs = _costs(waiting, kind.cost)
     waiting.sort(key=lambda point: -costs[point.id])
     fair_share = sum(costs.values()) / (cores * TASKS_PER_CORE)
-    return _packed(waiting, costs, min(SHORT_SECONDS, fair_share))
+    alone = [(point,) for point in waiting if costs[point.id] >= SHORT_SECONDS]
+    return alone + _packed(waiting[len(alone) :], costs, min(BATCH_SECONDS, fair_share))
 
 
 def _costs(points: Sequence[Point], cost: Callable[[Parameters], float]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Runs a sweep on Spark. The driver plans, waits, and gathers; every point is somebody else's task."""
 
+import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from cubecast.errors import CubecastError
 from cubecast.experiments.sweep.grid import Parameters, Point, Sweep
+from cubecast.experiments.sweep.job import Job
 from cubecast.experiments.sweep.kinds import find_kind
 from cubecast.experiments.sweep.plan import Batch, batches, checked_points
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
@@ -53,26 +55,30 @@ def _silent(_: Snapshot) -> None:
     pass
 
 
-def prepare(sweep: Sweep, directory: Path) -> int:
-    """Refuse what cannot run and make the directory ready, before Spark is started; how many points are waiting."""
-    points, _ = checked_points(sweep)
-    finished = _opened(sweep, directory).finished()
-    return sum(point.id not in finished for point in points)
+def prepare(sweep: Sweep, directory: Path) -> None:
+    """Refuse what cannot run and make the directory ready: quick, so that it can be done before Spark is started."""
+    checked_points(sweep)
+    _store(directory).open(sweep)
 
 
-def _opened(sweep: Sweep, directory: Path) -> Store:
-    store = Store(directory.absolute())
-    store.open(sweep)
-    return store
+def waiting_points(sweep: Sweep, directory: Path) -> list[Point]:
+    """Those without a result in the directory."""
+    finished = _store(directory).finished()
+    return [point for point in sweep.expand() if point.id not in finished]
+
+
+def _store(directory: Path) -> Store:
+    """Absolute: workers need not share the driver's working directory."""
+    return Store(directory.absolute())
 
 
 def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: Listener = _silent) -> Outcome:
     """Run what is not finished yet, then write the results. An interrupt leaves a directory to resume from."""
     began = time.perf_counter()
     points, complete = checked_points(sweep)
-    store = _opened(sweep, directory)
-    finished = store.finished()
-    waiting = [point for point in points if point.id not in finished]
+    store = _store(directory)
+    store.open(sweep)
+    waiting = waiting_points(sweep, directory)
     kind = find_kind(sweep.point)
     if waiting:
         work = Work(str(store.directory), sweep.point, sweep.keep_traces, tuple(sys.path))
@@ -93,25 +99,27 @@ def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[st
     """One partition per batch, in order. `range` with as many partitions as rows is never coalesced into fewer."""
     context, store = spark.sparkContext, Store(Path(work.directory))
     group = f"sweep-{uuid4()}"
-    context.setJobGroup(group, f"sweep into {work.directory}", interruptOnCancel=True)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_task_of(work, tasks), "id string")
-    try:
-        with Watch(store, points, context.statusTracker(), group, listener):
-            frame.collect()
-    except KeyboardInterrupt:
-        context.cancelJobGroup(group)
-        raise
-    except Exception as error:
+    job = Job(frame, group)
+    with Watch(store, points, context.statusTracker(), group, listener):
+        try:
+            error = job.result()
+        except KeyboardInterrupt:
+            context.cancelJobGroup(group)
+            job.join()
+            raise
+    if error is not None:
         raise SweepFailedError(_told(store, error)) from error
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
 
 
 def _task_of(work: Work, tasks: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # Packed one by one: a task unpacks its own batch and not those of all others.
+    packed = [pickle.dumps(batch) for batch in tasks]
+
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for some in numbers:
             for number in some.column(0).to_pylist():
-                ids = list(run_batch(work, tasks[number]))
+                ids = list(run_batch(work, pickle.loads(packed[number])))
                 yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
 
     return run

@@ -64,7 +64,7 @@ class Delivery:
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        bit = packet.bit
+        bit, latest = packet.bit, self.latest
         if self.heard & bit:
             todo = [packet]
         elif packet.message.counter == 1 and not packet.message.incarnation:
@@ -74,13 +74,21 @@ class Delivery:
             todo = [*self._first_reception(bit, packet.message, effects), packet]
         for candidate in todo:
             groups = candidate.groups
-            missing = self._missing(groups) if groups else None
+            for number, sources in groups:
+                if sources & ~latest.get(number, 0):
+                    missing = self._missing(groups)
+                    break
+            else:
+                missing = None
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
             message, bit = candidate.message, candidate.bit
             source, _, counter = message
-            self._note(source, bit, counter)
+            if counter == 1:
+                latest[1] = latest.get(1, 0) | bit
+            else:
+                self._note(source, bit, counter)
             self.barrier.delivered(bit, counter, groups)
             effects.append(Deliver(self.topic, message, candidate.payloads))
             if self.held.waiting:
