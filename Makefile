@@ -35,7 +35,7 @@ check: setup         ## format, lint, types, tidy, fast tests: under a minute
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not slow and not spark" tests/tidy tests/protocol tests/trace tests/check tests/cli
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not spark" tests/tidy tests/protocol tests/scripts tests/trace tests/wire
 
 format: setup        ## rewrite the sources in the house format
 	$(BIN)/ruff format .
