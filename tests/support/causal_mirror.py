@@ -68,11 +68,15 @@ class LinkQueues(Network):
     """An output queue per link instead of one per node."""
 
     def carry(self, now, source, destinations, packet):
-        free = self.__dict__.setdefault("free_link", {})
         for destination in destinations:
-            self.free_at[source] = free.get((source, destination), 0.0)
-            super().carry(now, source, (destination,), packet)
-            free[source, destination] = self.free_at[source]
+            self.carry_one(now, source, destination, packet)
+
+    def carry_one(self, now, source, destination, packet):
+        free = self.__dict__.setdefault("free_link", {})
+        self.free_at[source] = free.get((source, destination), 0.0)
+        copies = super().carry_one(now, source, destination, packet)
+        free[source, destination] = self.free_at[source]
+        return copies
 
 
 def run_machine(kernel: CausalKernel, times, delays) -> History:

@@ -1,8 +1,8 @@
 """The whole chapter: which points to run, and the ledger they make."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from cubecast.experiments.causal_aggregation import (
     figure_3_1,
@@ -27,19 +27,30 @@ QUICK_SIZES = SIZES[:5]
 PARTS = (table_4_1, table_4_2, table_4_3, figure_4_3, figure_4_4, figure_4_6, figure_4_7, figure_4_9)
 
 
-def points(runs: int, seed: int, sizes: Iterable[int], **more: Any) -> list[dict[str, Any]]:
+Runs: TypeAlias = int | Callable[[int], int]
+"""How many of each point: a number, or a function of the size."""
+
+
+def balanced(runs: int) -> Callable[[int], int]:
+    """So many of the largest size, and up to ten times as many of the smaller ones, which vary more and cost less."""
+    return lambda nodes: runs * max(1, min(10, SIZES[-1] // nodes))
+
+
+def points(runs: Runs, seed: int, sizes: Iterable[int], **more: Any) -> list[dict[str, Any]]:
     """Largest first, so that the cores finish together."""
     return [
-        {"nodes": nodes, "seed": seed + run, **more} for nodes in sorted(sizes, reverse=True) for run in range(runs)
+        {"nodes": nodes, "seed": seed + run, **more}
+        for nodes in sorted(sizes, reverse=True)
+        for run in range(runs if isinstance(runs, int) else runs(nodes))
     ]
 
 
-def run_chapter(reading: Reading, runs: int, seed: int, runner: Runner, sizes: Sequence[int] = SIZES) -> Results:
+def run_chapter(reading: Reading, runs: Runs, seed: int, runner: Runner, sizes: Sequence[int] = SIZES) -> Results:
     """All runs of chapter 4 under one reading."""
     return Results(runner(run_point, points(runs, seed, sizes, reading=reading.name)))
 
 
-def run_rates(runs: int, seed: int, runner: Runner, sizes: Sequence[int] = SIZES) -> Results:
+def run_rates(runs: Runs, seed: int, runner: Runner, sizes: Sequence[int] = SIZES) -> Results:
     """The runs of Figure 3.1, which belongs to no reading."""
     return Results(runner(run_rate_point, points(runs, seed, sizes)))
 

@@ -3,13 +3,21 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, all_findings, run_chapter, run_rates
+from cubecast.experiments.causal_aggregation.chapter import (
+    QUICK_SIZES,
+    SIZES,
+    all_findings,
+    balanced,
+    run_chapter,
+    run_rates,
+)
 from cubecast.experiments.causal_aggregation.readings import READINGS, Reading
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort
 
 RUNS = 3
+"""Of the largest size; `balanced` for the others."""
 SHOWN = ("CAB-T1-64-red", "CAB-T1-256-red", "CAB-T1-1024-red", "CAB-T2-2", "CAB-F43-none", "CAB-F44-1024-rec")
 """Claims whose values a comparison of readings shows beside the distance to all of them."""
 
@@ -19,7 +27,7 @@ def compare_readings(
 ) -> Iterator[dict[str, Any]]:
     """One row per reading, as each is finished."""
     sizes = QUICK_SIZES if effort.quick else SIZES
-    runs = effort.runs or RUNS
+    runs = balanced(effort.runs or RUNS)
     rates = run_rates(runs, effort.seed, runner, sizes)
     for reading in readings:
         ledger = Ledger(all_findings(rates, run_chapter(reading, runs, effort.seed, runner, sizes)))

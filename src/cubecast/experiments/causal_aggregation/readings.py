@@ -113,6 +113,7 @@ _ALL = (
     Reading("process", "one Poisson process for all nodes, N events in 1000 on average", Spread.PROCESS, 1000.0),
     _WINDOW,
     replace(_WINDOW, name="window-400", why="a shorter window", scale=400.0),
+    replace(_WINDOW, name="window-400-35", why="a shorter window, deviation 25 · √2", scale=400.0, deviation=35.36),
     replace(_WINDOW, name="window-600", why="a longer window", scale=600.0),
     replace(_WINDOW, name="window-causal", why="causes first in a packet", order=PacketOrder.CAUSAL),
     replace(_WINDOW, name="window-whole", why="a packet is taken in whole before forwarding", order=PacketOrder.WHOLE),
@@ -128,6 +129,7 @@ _ALL = (
     replace(_BELL, name="bell-causal", why="causes first in a packet", order=PacketOrder.CAUSAL),
     replace(_BELL, name="bell-30", why="deviation 30", deviation=30.0),
     replace(_BELL, name="bell-35", why="deviation 25 drawn twice per hop (25 · √2)", deviation=35.36),
+    replace(_BELL, name="bell-40", why="deviation 40", deviation=40.0),
     replace(
         _BELL,
         name="bell-both",

@@ -10,6 +10,8 @@ from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Parameters, Sweep, Value
 
 NAMED: dict[str, str] = {
+    "causal-aggregation": "cubecast.experiments.causal_aggregation.sweeps:CHAPTER",
+    "causal-aggregation-readings": "cubecast.experiments.causal_aggregation.sweeps:ALL_READINGS",
     "vcube-ps-publishers": "cubecast.experiments.vcube_ps_sweeps:PUBLISHERS",
     "vcube-ps-publishers-large": "cubecast.experiments.vcube_ps_sweeps:PUBLISHERS_LARGE",
     "vcube-ps-subscribers": "cubecast.experiments.vcube_ps_sweeps:SUBSCRIBERS",

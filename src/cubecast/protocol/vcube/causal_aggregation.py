@@ -108,6 +108,8 @@ class Group:
 
     def broadcast(self, payload: bytes, effects: Effects) -> None:
         message = self.delivery.publish(payload, effects)
+        # DEVIATION causal-aggregation algorithm 2, line 8: on the single tree an own message counts as received when
+        # it comes back down, because that is when this node forwards it.
         if self.parameters.tree is Tree.SINGLE and self.node != ROOT:
             effects.append(Send((ROOT,), CausalPacket(self.topic, (message,))))
             return
@@ -128,6 +130,8 @@ class Group:
             held = self.early.setdefault(source, {})[counter] = Held(message, self.height(source), self.arrivals)
             if self.parameters.aggregation is Aggregation.OFF:
                 self._forward_at_once(held, packet, effects)
+            # DEVIATION causal-aggregation algorithm 2, lines 17-22: forwarding follows the loop that advances `seen`;
+            # inside it, as indented in print, a message that closes a gap would be sent once per step.
             fresh = self._advance(source)
             readable += fresh
             if self.parameters.order is PacketOrder.WHOLE:

@@ -302,7 +302,10 @@ def _emit(s: Scenario, t: Tables, time: float, node: int) -> None:
         for c in range(batch[0, 1], batch[0, 2]):
             _send_one(s, t, time, node, c, batch[0, 0])
         return
-    for c in range(s.dimension if length else 0):
+    low, high = s.dimension, 0
+    for k in range(length):
+        low, high = min(low, batch[k, 1]), max(high, batch[k, 2])
+    for c in range(low, high):
         count, size = 0, HEADER_BYTES
         for k in range(length):
             if batch[k, 1] <= c < batch[k, 2]:
