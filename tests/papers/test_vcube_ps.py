@@ -49,12 +49,12 @@ def test_figure_5_2_srpt_relays_through_2_and_4_and_needs_a_hop_to_the_root():
         i: Srpt(i, 3, Brokers(EVERYONE, EVERYONE), lambda _: 0, initial={"t": Roster(FIGURE_5_2)}) for i in range(8)
     }
     received: list[int] = []
-    todo = [(6, effect) for effect in machines[6].publish(0, "t", [b"x"])]
-    while todo:
-        node, effect = todo.pop(0)
+    worklist = [(6, effect) for effect in machines[6].publish(0, "t", [b"x"])]
+    while worklist:
+        node, effect = worklist.pop(0)
         for peer in effect.peers if isinstance(effect, Send) else ():
             received.append(peer)
-            todo += [(peer, further) for further in machines[peer].on_packet(0, node, effect.packet)]
+            worklist += [(peer, further) for further in machines[peer].on_packet(0, node, effect.packet)]
     assert received[0] == 0, "the extra hop"
     assert {node for node in received if node not in FIGURE_5_2} == {2, 4}, "the false positives"
 

@@ -24,12 +24,12 @@ def receivers(make, members: tuple[int, ...], publisher: int) -> list[int]:
     """Everybody who receives a publication, relays too, in order of arrival."""
     machines = {node: make(node, members) for node in range(8)}
     arrived: list[int] = []
-    todo = [(publisher, effect) for effect in machines[publisher].publish(0, "t", [b"x"])]
-    while todo:
-        node, effect = todo.pop(0)
+    worklist = [(publisher, effect) for effect in machines[publisher].publish(0, "t", [b"x"])]
+    while worklist:
+        node, effect = worklist.pop(0)
         for peer in effect.peers if isinstance(effect, Send) else ():
             arrived.append(peer)
-            todo += [(peer, further) for further in machines[peer].on_packet(0, node, effect.packet)]
+            worklist += [(peer, further) for further in machines[peer].on_packet(0, node, effect.packet)]
     return arrived
 
 

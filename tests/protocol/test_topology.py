@@ -90,11 +90,11 @@ def test_whoever_receives_covers_the_rest_of_its_block(cube, data):
     s = data.draw(st.integers(1, d))
     member = data.draw(st.sampled_from(cluster_members(i, s)))
     alive = mask_of(live | {member})
-    reached, todo = [], [(member, s - 1)]
-    while todo:
-        node, h = todo.pop()
+    reached, worklist = [], [(member, s - 1)]
+    while worklist:
+        node, h = worklist.pop()
         reached.append(node)
-        todo += [(child, cluster(node, child) - 1) for child in children(node, h, alive)]
+        worklist += [(child, cluster(node, child) - 1) for child in children(node, h, alive)]
     assert sorted(reached) == sorted(ids_of(alive & block(i, s)))
 
 

@@ -182,9 +182,9 @@ def _wire(event: tuple[Any, ...]) -> tuple[Any, ...]:
 def explore(tiny: TinyWorld, judge: Judge, *, most_states: int = 100_000, stop_at_first: bool = True) -> Exploration:
     """Depth first over all choices."""
     result, seen = Exploration(), set[bytes]()
-    todo: list[tuple[int, ...]] = [()]
-    while todo:
-        path = todo.pop()
+    worklist: list[tuple[int, ...]] = [()]
+    while worklist:
+        path = worklist.pop()
         execution = _Run(tiny)
         for choice in path:
             execution.step(choice)
@@ -194,7 +194,7 @@ def explore(tiny: TinyWorld, judge: Judge, *, most_states: int = 100_000, stop_a
         seen.add(key)
         result.states += 1
         choices = execution.choices()
-        todo += [(*path, choice) for choice in reversed(choices)]
+        worklist += [(*path, choice) for choice in reversed(choices)]
         if not choices:
             result.histories += 1
             stuck = execution.close()
@@ -202,7 +202,7 @@ def explore(tiny: TinyWorld, judge: Judge, *, most_states: int = 100_000, stop_a
             if wrong is not None:
                 result.failures.append((path, wrong))
         if (result.failures and stop_at_first) or result.states == most_states:
-            result.complete = not todo
+            result.complete = not worklist
             break
     return result
 

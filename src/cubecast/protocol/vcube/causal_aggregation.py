@@ -15,7 +15,7 @@ Symbols: i this node (`self.node`) · k a child · d dimension · m.s `message.s
 source's own entry, which is `message.counter` · vector_clock `delivery.clock` · vector_max `seen`.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -27,6 +27,7 @@ from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery
 from cubecast.protocol.vcube.causal_packets import HEADER_BYTES, CausalMessage, CausalPacket, Vector, fill, rebuild
+from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.topology import children
 
 ROOT: NodeId = 0
@@ -256,7 +257,7 @@ class Group:
         self.delivery.invariants()
 
 
-class CausalBroadcast:
+class CausalBroadcast(FaultFree):
     """The machine of one node; a group per topic, each with its own clocks."""
 
     def __init__(
@@ -301,18 +302,6 @@ class CausalBroadcast:
 
     def unsubscribe(self, now: float, topic: str) -> Effects:
         raise LocalProtocolError("a broadcast reaches every node; nobody can leave it")
-
-    def on_start(self, now: float) -> Effects:
-        return []
-
-    def on_timer(self, now: float, timer: Hashable) -> Effects:
-        return []
-
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
-        return []
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        return []
 
     def invariants(self) -> None:
         for group in self.groups.values():

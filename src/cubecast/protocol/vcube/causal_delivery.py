@@ -34,8 +34,8 @@ class CausalDelivery:
 
     def receive(self, messages: list[CausalMessage], effects: Effects) -> None:
         """Deliver these, and what they were holding back, as far as causes are here; hold the rest."""
-        clock, todo = self.clock, list(messages)
-        for message in todo:
+        clock, worklist = self.clock, list(messages)
+        for message in worklist:
             source, _, counter = message.message
             if counter <= clock[source]:
                 continue  # an own message on its way down a tree it was handed to
@@ -47,7 +47,7 @@ class CausalDelivery:
             self.changed[source] = None
             effects.append(Deliver(self.topic, message.message, (message.payload,)))
             if self.held:
-                todo += self.held.release(source, counter)
+                worklist += self.held.release(source, counter)
 
     def _missing(self, message: CausalMessage) -> tuple[NodeId, Counter] | None:
         """The first dependency not delivered, or None. The changed entries tell, once the previous message is."""

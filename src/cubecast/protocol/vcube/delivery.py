@@ -66,13 +66,13 @@ class Delivery:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
         bit, latest = packet.bit, self.latest
         if self.heard & bit:
-            todo = [packet]
+            worklist = [packet]
         elif packet.message.counter == 1 and not packet.message.incarnation:
             self.heard |= bit  # the usual beginning
-            todo = [packet]
+            worklist = [packet]
         else:
-            todo = [*self._first_reception(bit, packet.message, effects), packet]
-        for candidate in todo:
+            worklist = [*self._first_reception(bit, packet.message, effects), packet]
+        for candidate in worklist:
             groups = candidate.groups
             for number, sources in groups:
                 if sources & ~latest.get(number, 0):
@@ -92,7 +92,7 @@ class Delivery:
             self.barrier.delivered(bit, counter, groups)
             effects.append(Deliver(self.topic, message, candidate.payloads))
             if self.held.waiting:
-                todo += self.held.release(source, counter)
+                worklist += self.held.release(source, counter)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""

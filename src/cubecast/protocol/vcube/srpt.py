@@ -8,13 +8,14 @@ The delivery rule is VCube-PS' (causal barriers). There are no acknowledgements:
 nodes of the papers' Table 5.1 have nothing to send. Subscriptions travel the same way to all nodes of the tree.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Deliver, Effects, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
+from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, Sub, Uns
 from cubecast.protocol.vcube.subscribers import Roster, Subscribers
 from cubecast.protocol.vcube.topology import block, first_child
@@ -59,7 +60,7 @@ class Topic:
         self.routes: tuple[int, dict[int, tuple[NodeId, ...]]] = (-1, {})  # for which members, height → children
 
 
-class Srpt:
+class Srpt(FaultFree):
     """The machine of one node, broker or not."""
 
     def __init__(
@@ -183,18 +184,6 @@ class Srpt:
         state.view.update(Entry(packet.source, operation, packet.counter))
 
     # The rest of the contract
-
-    def on_start(self, now: float) -> Effects:
-        return []
-
-    def on_timer(self, now: float, timer: Hashable) -> Effects:
-        raise LocalProtocolError(f"SRPT sets no timers, so {timer!r} is not one of its own")
-
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
-        return []  # nodes do not fail in this model
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        return []
 
     def invariants(self) -> None:
         for state in self.topics.values():

@@ -23,6 +23,7 @@ from cubecast.protocol.vcube.causal_packets import (
     Bundle,
     CausalMessage,
 )
+from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.topology import children
 
 
@@ -71,7 +72,7 @@ class BundledTopic:
         self.acknowledged: Counter = 0
 
 
-class TimerBundling:
+class TimerBundling(FaultFree):
     """The machine of one node."""
 
     def __init__(
@@ -215,15 +216,6 @@ class TimerBundling:
 
     def unsubscribe(self, now: float, topic: str) -> Effects:
         raise LocalProtocolError("a broadcast reaches every node; nobody can leave it")
-
-    def on_start(self, now: float) -> Effects:
-        return []
-
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
-        return []
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        return []
 
     def invariants(self) -> None:
         for state in self.topics.values():

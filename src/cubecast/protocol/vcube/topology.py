@@ -94,9 +94,9 @@ def children(i: NodeId, h: int, live: int) -> tuple[NodeId, ...]:
 def tree(root: NodeId, d: int, live: int) -> dict[NodeId, tuple[NodeId, ...]]:
     """Who forwards to whom when `root` broadcasts to `live`, for people, tests and checks of small cubes."""
     result = {}
-    todo = [(root, d)]
-    while todo:
-        i, h = todo.pop()
+    worklist = [(root, d)]
+    while worklist:
+        i, h = worklist.pop()
         result[i] = children(i, h, live)
-        todo += [(k, cluster(i, k) - 1) for k in result[i]]
+        worklist += [(k, cluster(i, k) - 1) for k in result[i]]
     return result

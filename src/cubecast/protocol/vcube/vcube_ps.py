@@ -34,6 +34,7 @@ from cubecast.protocol.contract import (
     Unsubscribed,
 )
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
+from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.subscribers import Roster, Subscribers
 from cubecast.protocol.vcube.topology import children
@@ -54,7 +55,7 @@ class Topic:
         self.published: Counter = 0
 
 
-class VCubePS:
+class VCubePS(FaultFree):
     """The machine of one node. `present` are the ids somebody holds; `initial` views start an experiment settled."""
 
     __slots__ = (
@@ -167,9 +168,6 @@ class VCubePS:
 
     # Reception (algorithm 4, second task)
 
-    def on_start(self, now: float) -> Effects:
-        return []
-
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         if type(packet) is Pub:
             return self.on_pub(sender, packet)
@@ -256,15 +254,6 @@ class VCubePS:
         return effects + self._propagate(state)
 
     # The rest of the contract
-
-    def on_timer(self, now: float, timer: Hashable) -> Effects:
-        raise LocalProtocolError(f"VCube-PS sets no timers, so {timer!r} is not one of its own")
-
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
-        return []  # nodes do not fail in this model
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        return []
 
     def invariants(self) -> None:
         for state in self.topics.values():

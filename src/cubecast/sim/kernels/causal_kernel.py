@@ -220,7 +220,7 @@ def _receive(s: Scenario, t: Tables, number: int, time: float, note: int) -> Non
             t.used[BATCHED] = 0
             _release(s, t, node, m)
             _emit(s, t, time, node)
-        t.todo[index - first] = m
+        t.worklist[index - first] = m
     if s.order == WHOLE:
         for index in range(first, first + count):
             _release(s, t, node, t.pool[index])
@@ -239,7 +239,7 @@ def _receive_one(s: Scenario, t: Tables, time: float, node: int, m: int) -> None
     else:
         for c in range(_height(s, t, node, m)):
             _send_one(s, t, time, node, c, m)
-    t.todo[0] = m
+    t.worklist[0] = m
     _deliver(t, time, node, 1)
 
 
@@ -323,11 +323,11 @@ def _emit(s: Scenario, t: Tables, time: float, node: int) -> None:
 
 @compiled
 def _deliver(t: Tables, time: float, node: int, count: int) -> None:
-    """Whatever of the first `count` messages in `todo`, and of what waited for it, has its whole past here."""
-    todo, length, here, k = t.todo, count, t.nodes[node], 0
+    """Whatever of the first `count` messages in `worklist`, and of what waited for it, has its whole past here."""
+    worklist, length, here, k = t.worklist, count, t.nodes[node], 0
     here.pending += count
     while k < length:
-        m = todo[k]
+        m = worklist[k]
         k += 1
         if _has(t.here, node, DELIVERED, m):  # an own message on its way down the single tree
             here.pending -= 1
@@ -344,7 +344,7 @@ def _deliver(t: Tables, time: float, node: int, count: int) -> None:
         if _has(t.here, node, AWAITED, m):
             x = t.cells[node, m].held_head - 1
             while x >= 0:
-                todo[length] = x
+                worklist[length] = x
                 length += 1
                 x = t.cells[node, x].held_next - 1
     here.most_pending = max(here.most_pending, here.pending)

@@ -96,7 +96,7 @@ class Tables(NamedTuple):
     free_at: Floats
     batch: Ints
     """Messages whose level changed by an arrival: number, level now, level before, rank in a packet."""
-    todo: Ints
+    worklist: Ints
 
 
 def make_tables(s: Scenario) -> Tables:
@@ -122,5 +122,5 @@ def make_tables(s: Scenario) -> Tables:
         nodes=np.zeros(nodes, NODE),
         free_at=np.zeros((nodes, s.dimension + 1)),
         batch=np.empty((messages, 4), np.int32),
-        todo=np.empty(messages, np.int32),
+        worklist=np.empty(messages, np.int32),
     )

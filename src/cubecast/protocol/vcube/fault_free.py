@@ -1,0 +1,23 @@
+"""What protocols of a model without failures and without timers have to say about both: nothing happens."""
+
+from collections.abc import Hashable
+
+from cubecast.errors import LocalProtocolError
+from cubecast.ids import NodeId
+from cubecast.protocol.contract import Effects
+
+
+class FaultFree:
+    __slots__ = ()
+
+    def on_start(self, now: float) -> Effects:
+        return []
+
+    def on_timer(self, now: float, timer: Hashable) -> Effects:
+        raise LocalProtocolError(f"{type(self).__name__} sets no timers, so {timer!r} is not one of its own")
+
+    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
+        return []
+
+    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
+        return []
