@@ -8,6 +8,7 @@ main = CubecastGroup(
     commands_at={
         "demo": "cubecast.cli.demo:demo",
         "sim": "cubecast.cli.sim:sim",
+        "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",
         "verify": "cubecast.cli.verify:verify",
         "metrics": "cubecast.cli.metrics:metrics",

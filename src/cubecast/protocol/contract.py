@@ -115,6 +115,17 @@ class Gap:
 
 
 @dataclass(slots=True)
+class Reincarnated:
+    """Others hold this node's incarnation faulty: its history ends here, what follows belongs to the new incarnation.
+
+    Subscriptions to `topics` end with the old incarnation and are opened again in the new one.
+    """
+
+    incarnation: int
+    topics: tuple[Topic, ...]
+
+
+@dataclass(slots=True)
 class SetTimer:
     """Call `on_timer(timer)` at that time; setting a timer again moves it."""
 
@@ -148,6 +159,7 @@ Effect: TypeAlias = (
     | Subscribed
     | Unsubscribed
     | Gap
+    | Reincarnated
     | SetTimer
     | CancelTimer
     | Observe

@@ -1,7 +1,8 @@
 """Faults as data: what goes wrong, where and when. A schedule of them is a tuple that can be printed, shrunk, replayed.
 
 Written on the command line as KIND:WHAT@FROM or KIND:WHAT@FROM-UNTIL, separated by commas:
-crash:3@500 · restart:3@900 · pause:2@100-400 · suspect:3@200-600 (everybody holds node 3 faulty, wrongly) ·
+crash:3@500 · cutoff:3:2@500 (crashes once two more packets are sent) · restart:3@900 ·
+pause:2@100-400 · suspect:3@200-600 (everybody holds node 3 faulty, wrongly) ·
 partition:0+1+2|3+4@200-600 · oneway:0+1|2@200-600 (left cannot reach right) · loss:5%@0-1000 · duplicate:2%@0-1000 ·
 delay:50@100-300 (extra u.t.) · slow:3:40@100-300 (extra u.t. on all that node 3 sends) · reorder:30@0-500
 """
@@ -26,6 +27,18 @@ class Crash:
 
     def __str__(self) -> str:
         return f"crash:{self.node}@{self.at:g}"
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Crash in the middle of sending: from `at` on this many packets get out, then the node is gone."""
+
+    node: NodeId
+    packets: int
+    at: float
+
+    def __str__(self) -> str:
+        return f"cutoff:{self.node}:{self.packets}@{self.at:g}"
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ class Slow:
         return f"slow:{self.node}:{self.extra:g}@{self.at:g}-{self.until:g}"
 
 
-Fault: TypeAlias = Crash | Restart | Pause | Suspect | Partition | LinkTrouble | Slow
+Fault: TypeAlias = Crash | Cutoff | Restart | Pause | Suspect | Partition | LinkTrouble | Slow
 
 
 def parse_faults(text: str) -> tuple[Fault, ...]:
@@ -130,6 +143,9 @@ def _parse(text: str) -> Fault:
             if end:
                 raise ValueError("takes one time")
             return Crash(_node(what), at) if kind == "crash" else Restart(_node(what), at)
+        if kind == "cutoff":
+            node, _, packets = what.partition(":")
+            return Cutoff(_node(node), int(packets), at)
         until = _finite(end)
         if not at < until:
             raise ValueError("ends before it starts")
@@ -181,8 +197,14 @@ def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_del
         if strangers:
             raise BadInput(f"fault {fault} names node {next(ids_of(strangers))}, which does not exist")
     links = [fault for fault in faults if isinstance(fault, Partition | LinkTrouble | Slow)]
-    if links:
-        world.network.fate = lambda now, source, destination: _fate(links, rng, now, source, destination)
+    cutoffs = [fault for fault in faults if isinstance(fault, Cutoff)]
+    if links or cutoffs:
+        dying = _Dying(cutoffs, world, rng, detection_delay)
+
+        def fate(now: float, source: NodeId, destination: NodeId) -> list[float]:
+            return _fate(links, rng, now, source, destination) if dying.gets_out(now, source) else []
+
+        world.network.fate = fate
     for fault in faults:
         match fault:
             case Crash(node, at):
@@ -197,6 +219,33 @@ def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_del
                 _report(world, node, until, rng, 1.0, down=False)
         if detection_delay is not None and isinstance(fault, Crash | Restart):
             _report(world, fault.node, fault.at, rng, detection_delay, down=isinstance(fault, Crash))
+
+
+class _Dying:
+    """Nodes that crash in the middle of sending."""
+
+    def __init__(self, cutoffs: Sequence[Cutoff], world: World, rng: Random, detection_delay: float | None) -> None:
+        self._left = {fault.node: (fault.at, fault.packets) for fault in cutoffs}
+        self._world = world
+        self._rng = rng
+        self._detection_delay = detection_delay
+
+    def gets_out(self, now: float, source: NodeId) -> bool:
+        """Does a packet sent now leave its node? The first that does not is the node's end."""
+        at, left = self._left.get(source, (float("inf"), 0))
+        if now < at:
+            return True
+        if left < 0 and now > at:  # it came back
+            del self._left[source]
+            return True
+        if left == 0:
+            self._left[source] = (now, -1)
+            self._world.at(now, self._world.crash, source)
+            if self._detection_delay is not None:
+                _report(self._world, source, now, self._rng, self._detection_delay, down=True)
+        elif left > 0:
+            self._left[source] = (at, left - 1)
+        return left > 0
 
 
 def _nodes_of(fault: Fault) -> int:

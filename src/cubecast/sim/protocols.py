@@ -9,11 +9,13 @@ from typing import Any
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, PacketOrder, Tree
+from cubecast.protocol.vcube.cubecast import Cubecast, Detection, Parameters
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.timer_bundling import BundlingParameters, TimerBundling
 from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.vcube.vcube_pb import VCubePB
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 from cubecast.sim.world import MachineFactory
 
@@ -90,6 +92,33 @@ def _srpt_b(setup: Setup) -> MachineFactory:
     return _srpt(setup, spread(setup.present, count, setup.size), list(range(count)))
 
 
+def _vcube_pb(setup: Setup) -> MachineFactory:
+    d = dimension_of(setup.size)
+    initial = {topic: roster.mask for topic, roster in setup.rosters.items()}
+
+    def make(node: NodeId, incarnation: int) -> VCubePB:
+        return VCubePB(
+            node,
+            d,
+            setup.present,
+            incarnation=incarnation,
+            initial=initial,
+            round_length=setup.settings["round_length"],
+        )
+
+    return make
+
+
+def _cubecast(setup: Setup) -> MachineFactory:
+    parameters = Parameters(dimension_of(setup.size), founders=setup.present, ids=setup.present, **dict(setup.settings))
+    initial = {topic: roster.mask for topic, roster in setup.rosters.items()}
+
+    def make(node: NodeId, incarnation: int) -> Cubecast:
+        return Cubecast(node, parameters, incarnation=incarnation, initial=initial)
+
+    return make
+
+
 def _everyone(setup: Setup) -> int:
     """The dimension of a cube whose every id is a member of every topic."""
     if any(roster.mask != (1 << setup.size) - 1 for roster in setup.rosters.values()):
@@ -137,6 +166,27 @@ _ENTRIES = (
         _ORDERED,
         _srpt_b,
         {"first_reception": _FIRST_RECEPTION, "brokers": Setting(32, "how many ids are brokers")},
+    ),
+    ProtocolEntry(
+        "vcube-pb",
+        "VCube-PB as published: VCube-PS for crashing nodes, with a perfect failure detector",
+        ("K0", "P1", "P2", "P3", "P4", "P5", "P7"),
+        _vcube_pb,
+        {"round_length": Setting(1000.0, "u.t. between two testing rounds")},
+    ),
+    ProtocolEntry(
+        "cubecast",
+        "reliable, gapless, pipelined causal publish/subscribe; what the live system runs",
+        ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P10", "P11", "P12", "P13"),
+        _cubecast,
+        {
+            "window": Setting(8, "own publications per topic that may be unstable at a time"),
+            "max_batch": Setting(512, "messages per publication"),
+            "retry": Setting(1000.0, "u.t. without an answer before something is sent again"),
+            "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
+            "round_length": Setting(1000.0, "u.t. between two testing rounds"),
+            "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
+        },
     ),
     ProtocolEntry(
         "causal-broadcast",

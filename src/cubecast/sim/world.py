@@ -21,6 +21,7 @@ from cubecast.protocol.contract import (
     Machine,
     Observe,
     Published,
+    Reincarnated,
     Send,
     SetTimer,
     Subscribed,
@@ -362,6 +363,8 @@ class World:
                 self._timers.pop((node, effect.timer), None)
             case Acknowledged():
                 self._record_acknowledged(node, incarnation, effect)
+            case Reincarnated():
+                self._reincarnate(node, effect)
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
                 self._record_effect(node, effect)
@@ -369,6 +372,13 @@ class World:
                 self._record_effect(node, effect)
             case _:
                 assert_never(effect)
+
+    def _reincarnate(self, node: NodeId, effect: Reincarnated) -> None:
+        self._record(node, Kind.STOP)
+        self.incarnations[node] = effect.incarnation
+        self._record(node, Kind.START)
+        for topic in effect.topics:
+            self._record(node, Kind.SUBSCRIBE, topic=topic)
 
     def _set_timer(self, node: NodeId, effect: SetTimer) -> None:
         key, incarnation = (node, effect.timer), self.incarnations[node]

@@ -10,11 +10,17 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
+from cubecast.protocol.vcube.cubecast.packets import PACKETS as CUBECAST_PACKETS
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
+from cubecast.protocol.vcube.vcube_pb_packets import Membership
 
 # Tags are part of the format: append, never renumber.
-PACKETS: tuple[type, ...] = (Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle)
+PACKETS: tuple[type, ...] = (
+    *(Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle),
+    *CUBECAST_PACKETS,
+    Membership,
+)
 MAX_PACKET_BYTES = 1 << 20
 
 _encoder = msgspec.msgpack.Encoder()

@@ -1,0 +1,125 @@
+"""What the cubecast protocol costs: window, packets, control bytes, state, join latency. `--nodes N --messages M`."""
+
+import argparse
+import pickle
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cubecast.protocol.contract import Send
+from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
+from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.sim.config import SimConfig
+from cubecast.sim.run import simulate_to_memory
+from cubecast.sim.schedule import Action, Schedule
+from cubecast.sim.swarm_run import run
+from cubecast.wire.codec import encode
+
+
+@dataclass
+class Throughput:
+    """One publisher, everybody subscribed, everything handed over at once."""
+
+    window: int
+    fifo_links: bool
+    time_per_message: float
+    publications_sent: float
+    """Packets with publications, per publication."""
+    controls_sent: float
+    """Other packets, per publication."""
+
+
+def throughput(nodes: int, messages: int, window: int, *, fifo_links: bool) -> Throughput:
+    config = SimConfig(
+        "cubecast",
+        nodes=nodes,
+        publishers="1",
+        messages=messages,
+        window=1.0,
+        propagation="constant:100" if fifo_links else "uniform:50:150",
+        fifo_links=fifo_links,
+        settings={"window": str(window), "max_batch": "1", "retry": "1000000.0"},
+    )
+    _, events, _ = simulate_to_memory(config, careful=False)
+    finished = max(event.time for event in events if event.kind == "acknowledged")
+    sends = [event for event in events if event.kind == "send" and event.time <= finished]
+    publications = sum(event.topic is not None for event in sends)
+    return Throughput(
+        window, fifo_links, finished / messages, publications / messages, (len(sends) - publications) / messages
+    )
+
+
+class Lockstep:
+    """Machines joined by perfect links and no clock, for long runs."""
+
+    def __init__(self, nodes: int, **settings: Any) -> None:
+        everybody = (1 << nodes) - 1
+        parameters = Parameters(dimension_of(nodes), founders=everybody, ids=everybody, **settings)
+        self.machines = [Cubecast(node, parameters, initial={"t": everybody}) for node in range(nodes)]
+        self.deliveries = 0
+        self.largest = 0
+        """Bytes of the largest publication packet, payloads excluded."""
+        self._packets: deque[tuple[int, int, Any]] = deque()
+
+    def publish(self, node: int, payloads: Sequence[bytes]) -> None:
+        self._apply(node, self.machines[node].publish(0.0, "t", payloads))
+        while self._packets:
+            sender, receiver, packet = self._packets.popleft()
+            self._apply(receiver, self.machines[receiver].on_packet(0.0, sender, packet))
+
+    def sizes(self) -> list[int]:
+        """Bytes of every node's whole state."""
+        return [len(pickle.dumps(machine)) for machine in self.machines]
+
+    def _apply(self, node: int, effects: Sequence[Any]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                if effect.packet.publication:
+                    size = len(encode(effect.packet)) - sum(map(len, effect.packet.payloads))
+                    self.largest = max(self.largest, size)
+                self._packets.extend((node, peer, effect.packet) for peer in effect.peers)
+            elif type(effect).__name__ == "Deliver":
+                self.deliveries += len(effect.payloads)
+
+
+def state_over_time(nodes: int, publications: int, batch: int, looks: int) -> Iterator[tuple[int, int]]:
+    """(messages so far, bytes of the largest node) at equal distances."""
+    world = Lockstep(nodes)
+    for count in range(1, publications + 1):
+        world.publish(count % nodes, [b"x"] * batch)
+        if count % (publications // looks) == 0:
+            yield count * batch, max(world.sizes())
+
+
+def join_latency(protocol: str, nodes: int) -> float:
+    """From `subscribe` to the first delivery, one publication every 10 u.t., constant delay of 100 per hop."""
+    joiner = nodes - 1
+    members = tuple(range(nodes - 1))
+    publications = [Action(10.0 * k, "publish", 0, "t") for k in range(200)]
+    actions = tuple(sorted([*publications, Action(500.0, "subscribe", joiner, "t")]))
+    settings = {"window": "1000", "max_batch": "1", "retry": "100000.0"} if protocol == "cubecast" else {}
+    schedule = Schedule(
+        protocol, 1, nodes, tuple(range(nodes)), {"t": members}, settings, "constant:100", True, actions, (), ()
+    )
+    events = run(schedule, careful=False).events
+    return min(event.time for event in events if event.kind == "deliver" and event.node == joiner) - 500.0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--messages", type=int, default=128)
+    options = parser.parse_args(arguments)
+    for fifo_links in (True, False):
+        slow, fast = (throughput(options.nodes, options.messages, w, fifo_links=fifo_links) for w in (1, 64))
+        ratio = slow.time_per_message / fast.time_per_message
+        print(f"{'FIFO' if fifo_links else 'non-FIFO'} links: window 64 is {ratio:.1f} times window 1; {fast}")
+    for messages, size in state_over_time(8, 2000, 50, 4):
+        print(f"after {messages:,} messages the largest node keeps {size:,} bytes")
+    for protocol in ("cubecast", "vcube-ps"):
+        print(f"{protocol}: a newcomer of {options.nodes} delivers {join_latency(protocol, options.nodes):.0f} u.t. on")
+
+
+if __name__ == "__main__":
+    main()

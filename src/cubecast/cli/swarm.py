@@ -1,0 +1,67 @@
+"""`cubecast swarm`: many seeded fault schedules; the first violation, made small."""
+
+from typing import NoReturn
+
+import click
+
+from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
+from cubecast.experiments import exhaustive as tiny_worlds
+from cubecast.experiments import swarm as experiment
+from cubecast.report.swarm import swarm_table
+from cubecast.sim.schedule import Schedule
+
+EXAMPLE = """
+\b
+Example:
+  cubecast swarm --protocol cubecast --schedules 2000 --seed 1
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.option("--protocol", default="cubecast", show_default=True, help="Which protocol to torment.")
+@click.option("--schedules", default=1000, show_default=True, help="How many schedules to run.")
+@click.option("--jobs", default=1, show_default=True, help="Processes to run them in.")
+@click.option("--exhaustive", type=int, help="Instead: all interleavings of tiny worlds, up to this many states each.")
+@click.option("--replay", help="Run this one schedule, as a failure printed it.")
+@seed_option
+@json_option
+def swarm(
+    protocol: str, schedules: int, jobs: int, exhaustive: int | None, replay: str | None, seed: int, as_json: bool
+) -> None:
+    """Run seeded fault schedules, each followed by healing, and check every promise; stop at the first violation."""
+    if exhaustive is not None:
+        _explore(exhaustive, as_json)
+    if replay is not None:
+        schedule = Schedule.from_text(replay)
+        protocol, seed = schedule.protocol, schedule.seed
+        tally = experiment.Tally(schedules=1, failure=experiment.judge(schedule))
+    else:
+        with progress(f"seed {seed}: {schedules} schedules of {protocol}"):
+            *_, tally = experiment.swarm(protocol, seed, schedules, jobs)
+    figures = tally.to_json(protocol, seed)
+    if as_json:
+        print_json(figures)
+    else:
+        failure = figures.pop("failure")
+        output.print(swarm_table(figures))
+        if failure is not None:
+            output.print(f"[bold]{failure['property']}[/bold] with faults {', '.join(failure['faults']) or 'none'}:")
+            for reason in failure["reasons"]:
+                output.print(f"  {reason}", markup=False)
+            output.print("reproduce with:")
+            click.echo(failure["replay"])
+    click.get_current_context().exit(OK if tally.failure is None else VIOLATED)
+
+
+def _explore(most_states: int, as_json: bool) -> NoReturn:
+    with progress("all interleavings of tiny worlds"):
+        found = [tiny_worlds.to_json(name, one) for name, one in tiny_worlds.explore_all(most_states)]
+    if as_json:
+        print_json({"worlds": found})
+    else:
+        for one in found:
+            extent = "all" if one["complete"] else "not all"
+            output.print(f"{one['world']}: {one['states']:,} states, {one['histories']:,} histories, {extent} explored")
+            for failure in one["failures"]:
+                output.print(f"  {failure['reason']} after {failure['choices']}", markup=False)
+    click.get_current_context().exit(VIOLATED if any(one["failures"] for one in found) else OK)

@@ -1,0 +1,82 @@
+"""The barrier: what the next publication depends on, with the members that need not wait for it.
+
+An entry that a delivered publication depends on itself is *covered* by it and would be superfluous in the barrier, but
+it is dropped only once it is stable: if the covering publication is lost with crashed nodes, nobody could name what it
+covered, and a gap would go unannounced.
+"""
+
+from cubecast.ids import Counter
+from cubecast.protocol.vcube.cubecast.destinations import Destinations
+from cubecast.protocol.vcube.cubecast.dissemination import Copy, Dissemination
+from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, bitmap, mask_from
+
+
+class _Entry:
+    __slots__ = ("counter", "covered", "destinations", "starts", "witness")
+
+    def __init__(
+        self, counter: Counter, destinations: Destinations, starts: tuple[Start, ...], witness: tuple[Life, Counter]
+    ) -> None:
+        self.counter = counter
+        self.destinations = destinations
+        self.starts = starts
+        self.witness = witness
+        """The publication whose stability makes the entry superfluous: itself, or, for a lost one, its dependant."""
+        self.covered = False
+
+
+class Barrier:
+    """One entry per source incarnation at most: its last publication delivered (or published) here."""
+
+    def __init__(self, dissemination: Dissemination) -> None:
+        self._dissemination = dissemination
+        self._entries: dict[Life, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def delivered(self, copy: Copy) -> None:
+        for dependency in copy.packet.dependencies:
+            self._cover(Life(*dependency[:2]), dependency.counter)
+        self._entries[copy.source] = _Entry(copy.last, copy.destinations, copy.packet.starts, (copy.source, copy.last))
+
+    def lost(self, dependency: Dependency, dependant: Copy) -> None:
+        """A dependency of what is being delivered was declared lost: it stays nameable as long as the dependant may."""
+        source = Life(*dependency[:2])
+        mine = self._entries.get(source)
+        if mine is None or mine.counter < dependency.counter:
+            known = dependant.destinations.keeping(~mask_from(dependency.excused))
+            entry = _Entry(dependency.counter, known, dependency.starts, (dependant.source, dependant.last))
+            entry.covered = True
+            self._entries[source] = entry
+
+    def published(self, copy: Copy) -> None:
+        """An own publication depends on everything so far."""
+        for entry in self._entries.values():
+            entry.covered = True
+        self._entries[copy.source] = _Entry(copy.last, copy.destinations, copy.packet.starts, (copy.source, copy.last))
+
+    def dependencies(self, me: Life, destinations: Destinations) -> tuple[tuple[Dependency, ...], tuple[Life, ...]]:
+        """What a publication to these destinations must name, and which of them are direct dependencies."""
+        self._prune()
+        named, direct = [], []
+        for source in sorted(self._entries):
+            if source == me:
+                continue  # the own previous publication is implied by the counter
+            entry = self._entries[source]
+            excused = bitmap(destinations.without(entry.destinations))
+            named.append(Dependency(*source, entry.counter, excused, entry.starts))
+            if not entry.covered:
+                direct.append(source)
+        return tuple(named), tuple(direct)
+
+    def _cover(self, source: Life, counter: Counter) -> None:
+        entry = self._entries.get(source)
+        if entry is not None and entry.counter <= counter:
+            entry.covered = True
+
+    def _prune(self) -> None:
+        stable = self._dissemination.is_stable
+        for source, entry in list(self._entries.items()):
+            if entry.covered and stable(*entry.witness):
+                del self._entries[source]

@@ -1,0 +1,65 @@
+"""What the parts of one machine share: who we are, who lives, and the effects of the step under way."""
+
+from dataclasses import replace
+
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.protocol.contract import Effect, Effects, Send
+from cubecast.protocol.vcube.cubecast.packets import Ack, Life, Publication
+from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.registry import Registry
+from cubecast.protocol.vcube.topology import ids_of
+
+
+class Context:
+    """One per incarnation of the node."""
+
+    __slots__ = ("_acks", "busy", "closed", "dead", "effects", "node", "parameters", "registry")
+
+    def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
+        self.node = node
+        self.parameters = parameters
+        self.registry = Registry(node, incarnation, founders)
+        self.effects: Effects = []
+        self.busy = False
+        """Something was begun that may need to be sent again."""
+        self.dead: tuple[Life, ...] = ()
+        """Verdicts that not everybody is known to know: they ride in every packet."""
+        self.closed: dict[NodeId, int] = {}
+        """Per node, its newest faulty incarnation about which everything is settled."""
+        self._acks: dict[tuple[NodeId, Topic], list[MessageId]] = {}
+
+    @property
+    def by(self) -> int:
+        return self.registry.incarnation
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def send(self, peers: tuple[NodeId, ...], packet: object) -> None:
+        if peers:
+            self.effects.append(Send(peers, packet))
+
+    def send_to(self, mask: int, packet: object) -> None:
+        self.send(tuple(ids_of(mask)), packet)
+
+    def restamped(self, packet: Publication) -> Publication:
+        """The same publication, sent by this node; the same object whenever nothing changes."""
+        if packet.by == self.by and packet.dead == self.dead:
+            return packet
+        return replace(packet, by=self.by, dead=self.dead)
+
+    def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId) -> None:
+        """All acknowledgements of a step for one peer ride together."""
+        self._acks.setdefault((peer, topic), []).append(message)
+
+    def finish(self) -> Effects:
+        """The effects of the step."""
+        for (peer, topic), messages in self._acks.items():
+            self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))
+        self._acks.clear()
+        effects, self.effects = self.effects, []
+        return effects
+
+    def is_closed(self, life: tuple[NodeId, int]) -> bool:
+        """Held faulty, and whatever survived of it is where it belongs."""
+        return life[1] <= self.closed.get(life[0], -1)

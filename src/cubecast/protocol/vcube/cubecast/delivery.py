@@ -1,0 +1,178 @@
+"""Delivery in causal order within one subscription: what was delivered, what is held, what is lost."""
+
+from collections.abc import Callable
+
+from cubecast.ids import Counter, MessageId, Topic
+from cubecast.protocol.contract import Cut, Deliver, Gap
+from cubecast.protocol.order.pending import PendingBuffer
+from cubecast.protocol.vcube.cubecast.barriers import Barrier
+from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.dissemination import Copy
+from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, mask_from
+
+Exists = Callable[[Life, Counter], bool]
+
+
+class Dropped(Exception):  # noqa: N818 - not an error: a fact about this node
+    """A publisher left this member out after having addressed it: it holds this incarnation faulty."""
+
+
+class _Progress:
+    """How far this subscription is with one source."""
+
+    __slots__ = ("cut", "last", "lost", "stated")
+
+    def __init__(self, cut: Counter) -> None:
+        self.cut = cut
+        self.last = cut
+        """Up to here everything is delivered or declared lost."""
+        self.lost: Counter = 0
+        """The last counter declared lost, 0 when none was."""
+        self.stated = False
+
+
+class Delivery:
+    """One subscription. A held publication waits for one missing dependency at a time."""
+
+    def __init__(self, context: Context, topic: Topic, number: int, barrier: Barrier) -> None:
+        self._context = context
+        self._topic = topic
+        self._barrier = barrier
+        self._bit = 1 << context.node
+        self._progress: dict[Life, _Progress] = {}
+        self._pending: PendingBuffer[Life, Copy] = PendingBuffer()
+        self.number = number
+
+    # Steps
+
+    def receive(self, copy: Copy) -> None:
+        """A publication addressed to this subscription arrived, for the first time here."""
+        progress = self._begin(copy.source, copy.packet.starts)
+        if copy.last > progress.last:
+            self._examine([copy])
+
+    def deliver_own(self, copy: Copy) -> None:
+        self._begin(copy.source, copy.packet.starts)
+        self._deliver(copy)
+
+    def declare_lost(self, exists: Exists) -> None:
+        """Everything about the faulty is known: what nobody has will not come, for anybody who waits for it."""
+        progressing = True
+        while progressing:
+            progressing = any(
+                self._lose(source, counter, copy, exists)
+                for source, counter, copy in self._pending.entries()
+                if self._context.registry.is_dead(source)
+            )
+
+    def forget_closed(self) -> None:
+        """Drop what is kept of faulty sources about which everything is settled."""
+        self._progress = {
+            source: progress for source, progress in self._progress.items() if not self._context.is_closed(source)
+        }
+
+    # Looking
+
+    def held(self) -> list[tuple[Life, Counter, Copy]]:
+        """(source, missing counter, held publication) each."""
+        return self._pending.entries()
+
+    def last_delivered(self, source: Life) -> Counter:
+        progress = self._progress.get(source)
+        return 0 if progress is None else progress.last
+
+    def depends_on_faulty(self) -> bool:
+        """Is anything held that comes from, or waits for, a source held faulty?"""
+        dead = self._context.registry.is_dead
+        return bool(self._pending) and any(dead(source) or dead(copy.source) for source, _, copy in self.held())
+
+    # Inside
+
+    def _begin(self, source: Life, starts: tuple[Start, ...]) -> _Progress:
+        """Where this subscription starts with the source, as the source says."""
+        start = self._start(starts)
+        progress = self._progress.get(source)
+        if progress is None:
+            if start is None:
+                raise Dropped
+            progress = self._progress[source] = _Progress(start - 1)
+        elif start is not None and start - 1 != progress.cut:
+            raise Dropped
+        return progress
+
+    def _start(self, starts: tuple[Start, ...]) -> Counter | None:
+        for counter, members in starts:
+            if mask_from(members) & self._bit:
+                return counter
+        return None
+
+    def _examine(self, arrived: list[Copy]) -> None:
+        while arrived:
+            copy = arrived.pop(0)
+            missing = self._missing(copy)
+            if missing is not None:
+                self._pending.hold(*missing, copy)
+            elif copy.last > self._progress[copy.source].last:
+                self._deliver(copy)
+                arrived += self._pending.release(copy.source, copy.last)
+
+    def _missing(self, copy: Copy) -> tuple[Life, Counter] | None:
+        if self._progress[copy.source].last < copy.first - 1:
+            return copy.source, copy.first - 1
+        for dependency in copy.packet.dependencies:
+            source = Life(dependency.source, dependency.incarnation)
+            if not self._is_satisfied(source, dependency):
+                return source, dependency.counter
+        return None
+
+    def _is_satisfied(self, source: Life, dependency: Dependency) -> bool:
+        progress = self._progress.get(source)
+        if progress is not None and progress.last >= dependency.counter:
+            return True
+        if dependency.excused and mask_from(dependency.excused) & self._bit:
+            if progress is not None:
+                raise Dropped
+            return True
+        return self._context.is_closed(source)
+
+    def _deliver(self, copy: Copy) -> None:
+        progress = self._progress[copy.source]
+        self._state_cut(copy.source, progress)
+        message = copy.packet.message
+        self._context.emit(Deliver(self._topic, message, copy.packet.payloads))
+        progress.last = copy.last
+        for dependency in copy.packet.dependencies:
+            other = self._progress.get(Life(dependency.source, dependency.incarnation))
+            if other is not None and other.lost == dependency.counter:
+                self._barrier.lost(dependency, copy)
+        self._barrier.delivered(copy)
+
+    def _state_cut(self, source: Life, progress: _Progress) -> None:
+        if not progress.stated:
+            progress.stated = True
+            self._context.emit(Cut(self._topic, MessageId(*source, progress.cut)))
+
+    def _lose(self, source: Life, counter: Counter, dependant: Copy, exists: Exists) -> bool:
+        """Declare the next missing publications of a source lost, up to the counter waited for; False if they exist."""
+        progress = self._progress.get(source)
+        if progress is None:
+            start = self._start(_starts_named(dependant, source))
+            progress = self._progress[source] = _Progress((start or counter) - 1)
+        end = progress.last
+        while end < counter and not exists(source, end + 1):
+            end += 1
+        if end == progress.last:
+            return False
+        self._state_cut(source, progress)
+        missing = tuple(MessageId(*source, lost) for lost in range(progress.last + 1, end + 1))
+        self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
+        progress.last = progress.lost = end
+        self._examine(self._pending.release(source, end))
+        return True
+
+
+def _starts_named(copy: Copy, source: Life) -> tuple[Start, ...]:
+    for dependency in copy.packet.dependencies:
+        if dependency[:2] == source:
+            return dependency.starts
+    return ()

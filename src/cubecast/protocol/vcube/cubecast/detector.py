@@ -1,0 +1,42 @@
+"""Failure detection by VCube testing rounds, with incarnations, forgiving about this node's own slowness.
+
+Each round a node tests, in every cluster, the first member it holds correct; whatever arrives from a peer counts as a
+sign of life. A tested peer that stays silent for the patience is suspected. A round that itself comes late says that
+*this* node stood still: then nobody is suspected and everybody's time starts anew. Besides, one id that is not held
+correct is tested per round, in turn, so that healed partitions meet.
+"""
+
+from cubecast.ids import NodeId
+from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.topology import children, ids_of
+
+
+class Detector:
+    def __init__(self, node: NodeId, parameters: Parameters) -> None:
+        self._node = node
+        self._parameters = parameters
+        self._heard: dict[NodeId, float] = {}
+        self._last_round: float | None = None
+        self._turn = 0
+
+    def heard(self, now: float, peer: NodeId) -> None:
+        self._heard[peer] = now
+
+    def round(self, now: float, others: int) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
+        """(whom to test, whom to suspect)."""
+        length = self._parameters.round_length
+        if self._last_round is None or now - self._last_round > 2 * length:
+            self._heard.clear()
+        self._last_round = now
+        watched = children(self._node, self._parameters.dimension, others)
+        self._heard = {peer: self._heard.get(peer, now) for peer in watched}
+        suspects = tuple(peer for peer in watched if now - self._heard[peer] >= self._parameters.patience)
+        tested = [peer for peer in watched if peer not in suspects]
+        return (*tested, *self._stranger(others)), suspects
+
+    def _stranger(self, others: int) -> tuple[NodeId, ...]:
+        strangers = list(ids_of(self._parameters.universe & ~others & ~(1 << self._node)))
+        if not strangers:
+            return ()
+        self._turn += 1
+        return (strangers[self._turn % len(strangers)],)

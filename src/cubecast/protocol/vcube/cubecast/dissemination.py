@@ -1,0 +1,193 @@
+"""Carrying publications to their destinations and keeping them until they are stable.
+
+A node that received a publication from j answers for the block of ids j handed it: itself and clusters 1 … s − 1, s the
+cluster of j it lies in. It picks one child per cluster among the destinations that still miss the publication, and
+acknowledges to j when no living destination of the block misses it. When a child is held faulty the next one of its
+block is picked by the same rule. The source answers for everybody; so does every holder once the source is faulty.
+"""
+
+from collections.abc import Callable, Iterator
+
+from cubecast.ids import Counter, MessageId, NodeId, Topic
+from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.destinations import Destinations
+from cubecast.protocol.vcube.cubecast.packets import Ask, Life, Publication
+from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of
+
+EVERYBODY = -1  # as a mask
+
+
+class Copy:
+    """A publication this node keeps."""
+
+    __slots__ = ("_tried", "age", "covered", "destinations", "duty", "first", "last", "packet", "parents", "source")
+
+    def __init__(self, packet: Publication, destinations: Destinations, covered: int) -> None:
+        self.packet = packet
+        self.destinations = destinations
+        self.source = Life(packet.message.source, packet.message.incarnation)
+        self.first: Counter = packet.message.counter
+        self.last: Counter = self.first + len(packet.payloads) - 1
+        self.covered = covered
+        """Mask of the destinations known to have it."""
+        self.duty = 0
+        """Mask of the ids this node answers for."""
+        self.parents: dict[NodeId, int] = {}
+        """Who waits for our acknowledgement, and for which ids."""
+        self._tried = 0
+        self.age = 0
+
+    @property
+    def tried(self) -> int:
+        """Mask of the children that were sent it and have not answered."""
+        return self._tried & ~self.covered
+
+    def try_child(self, child: NodeId) -> None:
+        self._tried |= 1 << child
+
+
+class Dissemination:
+    """All publications of one topic that this node keeps."""
+
+    def __init__(self, context: Context, topic: Topic) -> None:
+        self._context = context
+        self._topic = topic
+        self._copies: dict[Life, dict[Counter, Copy]] = {}
+        self.stable: dict[Life, Counter] = {}
+        """Per source, up to where everything is known to be everywhere it belongs."""
+        self.may_push: Callable[[Copy, NodeId], bool] = lambda copy, node: True
+        """Whether to push a faulty source's publication to a node at once; settlement decides."""
+
+    # Looking
+
+    def copies(self) -> Iterator[Copy]:
+        for per_source in self._copies.values():
+            yield from per_source.values()
+
+    def copies_of(self, source: Life) -> list[Copy]:
+        return list(self._copies.get(source, {}).values())
+
+    def count(self, source: Life) -> int:
+        return len(self._copies.get(source, ()))
+
+    def sources(self) -> list[Life]:
+        return [source for source, copies in self._copies.items() if copies]
+
+    def missing(self, copy: Copy) -> int:
+        """Mask of the living destinations not known to have it."""
+        return self._context.registry.living(copy.destinations) & ~copy.covered
+
+    def is_stable(self, source: Life, counter: Counter) -> bool:
+        return counter <= self.stable.get(source, 0) or self._context.is_closed(source)
+
+    # Steps
+
+    def originate(self, packet: Publication, destinations: Destinations) -> Copy:
+        """An own publication sets out."""
+        copy = self._keep(packet, destinations)
+        copy.duty = EVERYBODY
+        return copy
+
+    def receive(self, sender: NodeId, packet: Publication, destinations: Destinations) -> Copy | None:
+        """Take over a part of the work; the copy when it is new here."""
+        source = Life(packet.message.source, packet.message.incarnation)
+        if self.is_stable(source, packet.message.counter):
+            self._context.acknowledge(sender, self._topic, packet.message)
+            return None
+        copy = self._copies.get(source, {}).get(packet.message.counter)
+        new = copy is None
+        if copy is None:
+            copy = self._keep(packet, destinations)
+            if self._context.registry.is_dead(source):
+                copy.duty = EVERYBODY
+        me = self._context.node
+        copy.covered |= 1 << sender
+        copy.parents[sender] = block(sender, cluster(sender, me))
+        copy.duty |= copy.parents[sender]
+        self.advance(copy)
+        return copy if new else None
+
+    def advance(self, copy: Copy, *, again: bool = False) -> None:
+        """Acknowledge what is done, hand on what is not; `again` repeats what was not answered."""
+        missing = self.missing(copy)
+        for parent, part in list(copy.parents.items()):
+            if not missing & part:
+                del copy.parents[parent]
+                self._context.acknowledge(parent, self._topic, copy.packet.message)
+        if missing:
+            self._spread(copy, missing & copy.duty, again)
+
+    def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
+        """A child answers for its block; the copy, when it is one we keep."""
+        copy = self._copies.get(Life(message.source, message.incarnation), {}).get(message.counter)
+        if copy is None or not copy.tried >> sender & 1:
+            return None
+        copy.covered |= block(self._context.node, cluster(self._context.node, sender))
+        self.advance(copy)
+        return copy
+
+    def settle_stable(self, source: Life, counter: Counter) -> None:
+        """The source says so: forget."""
+        if counter <= self.stable.get(source, 0):
+            return
+        self.stable[source] = counter
+        copies = self._copies.get(source)
+        if copies:
+            for first in [first for first, copy in copies.items() if copy.last <= counter]:
+                del copies[first]
+
+    def source_died(self, source: Life) -> None:
+        """Whoever holds something of a faulty source answers for it from now on."""
+        for copy in self.copies_of(source):
+            copy.duty = EVERYBODY
+
+    def peer_died(self, node: NodeId) -> None:
+        for copy in list(self.copies()):
+            copy.parents.pop(node, None)
+            self.advance(copy)
+
+    def forget_closed(self) -> None:
+        """Drop what is kept of faulty sources about which everything is settled."""
+        closed = self._context.is_closed
+        self._copies = {source: copies for source, copies in self._copies.items() if not closed(source)}
+        self.stable = {source: counter for source, counter in self.stable.items() if not closed(source)}
+
+    def tick(self) -> None:
+        """Time passed: repeat what was not answered, ask sources whether we may forget."""
+        asked: dict[Life, Counter] = {}
+        for copy in list(self.copies()):
+            copy.age += 1
+            if copy.age > 1:
+                self.advance(copy, again=True)
+            if copy.age > 2 and copy.source != (self._context.node, self._context.by):
+                asked[copy.source] = max(copy.last, asked.get(copy.source, 0))
+        context = self._context
+        for source, counter in asked.items():
+            if context.registry.is_alive(*source):
+                ask = Ask(context.by, context.dead, self._topic, source.incarnation, counter)
+                context.send((source.node,), ask)
+
+    def _keep(self, packet: Publication, destinations: Destinations) -> Copy:
+        copy = Copy(packet, destinations, 1 << self._context.node)
+        self._copies.setdefault(copy.source, {})[copy.first] = copy
+        self._context.busy = True
+        return copy
+
+    def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
+        me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
+        chosen: list[NodeId] = []
+        while wanted:
+            s = cluster(me, wanted.bit_length() - 1)
+            part = wanted & block(me, s)
+            wanted ^= part
+            if part & copy.tried:
+                if again:
+                    chosen += ids_of(part & copy.tried)
+                continue
+            if orphan and not again:
+                part = sum(1 << node for node in ids_of(part) if self.may_push(copy, node))
+            child = first_child(me, s, part)
+            if child is not None:
+                copy.try_child(child)
+                chosen.append(child)
+        self._context.send(tuple(chosen), self._context.restamped(copy.packet))

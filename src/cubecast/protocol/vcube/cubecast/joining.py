@@ -1,0 +1,60 @@
+"""How a new incarnation becomes part of the system: everybody who lives must know it before it takes part."""
+
+from cubecast.ids import Incarnation, NodeId
+from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Life, Standing, Welcome
+from cubecast.protocol.vcube.topology import ids_of
+
+
+class Joining:
+    """Collects what the living know. It takes no side: when they contradict each other it starts over."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._told: dict[NodeId, dict[NodeId, Incarnation]] = {}
+        """Per node that welcomed us, the verdicts it knew."""
+        self.is_sure = False
+        """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience."""
+        self._agreed: set[Life] = set()
+
+    def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
+        self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
+        self.is_sure = self.is_sure or active
+
+    def agree(self, faulty: tuple[Life, ...]) -> None:
+        """We told somebody who settles what they left that we accept nothing from these; so we must know of them."""
+        self._agreed.update(faulty)
+
+    @property
+    def welcomers(self) -> int:
+        return sum(1 << node for node in self._told)
+
+    @property
+    def is_complete(self) -> bool:
+        registry = self._context.registry
+        known = not registry.others & ~self.welcomers and all(registry.is_dead(life) for life in self._agreed)
+        return self.is_sure and known
+
+    @property
+    def missing(self) -> list[NodeId]:
+        return list(ids_of(self._context.registry.others & ~self.welcomers))
+
+    def contradicts(self, sender: NodeId, packet: AnyPacket) -> bool:
+        """Does it speak of the death of somebody we took for living, or come from somebody we took for dead?"""
+        registry = self._context.registry
+        verdicts = list(packet.dead)
+        if isinstance(packet, Welcome) and packet.active:
+            verdicts += [Life(node, incarnation) for node, incarnation, alive in packet.nodes if not alive]
+        return registry.is_dead((sender, packet.by)) or any(
+            node != self._context.node and registry.alive >> node & 1 and incarnation >= registry.incarnation_of(node)
+            for node, incarnation in verdicts
+        )
+
+    def news(self) -> list[Life]:
+        """Verdicts that not everybody who welcomed us knew."""
+        told = [self._told[node] for node in ids_of(self._context.registry.others)]
+        return [
+            Life(node, incarnation)
+            for node, incarnation in self._context.registry.faulty()
+            if any(theirs.get(node, -1) < incarnation for theirs in told)
+        ]

@@ -1,0 +1,210 @@
+"""What cubecast nodes send each other. Immutable by convention: forwarding shares the object.
+
+Every packet opens with the same two fields: `by`, the incarnation of the node that sent it on this hop, and `dead`, the
+incarnations that node holds faulty and cannot yet assume everybody to know of. Receivers look at these two first.
+
+Sets of nodes travel as little-endian bit maps without trailing zero bytes: N/8 bytes at most.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Packet
+
+Bitmap: TypeAlias = bytes
+
+
+def bitmap(mask: int) -> Bitmap:
+    return mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+
+
+def mask_from(bits: Bitmap) -> int:
+    return int.from_bytes(bits, "little")
+
+
+class Life(NamedTuple):
+    """One incarnation of a node."""
+
+    node: NodeId
+    incarnation: Incarnation
+
+
+class Member(NamedTuple):
+    """One subscription of a node: the epoch is the incarnation, then the number of the subscription in it, from 1."""
+
+    node: NodeId
+    incarnation: Incarnation
+    number: int
+
+
+class Entry(NamedTuple):
+    """What is known of a node in a topic's view: its newest subscription, and whether it is still on."""
+
+    node: NodeId
+    incarnation: Incarnation
+    number: int
+    subscribed: bool
+
+
+class Standing(NamedTuple):
+    """What is known of a node: its newest incarnation, and whether that is held correct."""
+
+    node: NodeId
+    incarnation: Incarnation
+    alive: bool
+
+
+class Start(NamedTuple):
+    """These members were addressed by this source for the first time by the publication that opens with `counter`."""
+
+    counter: Counter
+    members: Bitmap
+
+
+class Dependency(NamedTuple):
+    """A publication (by its last counter) to be delivered first, except by the excused; `starts` as it carried them."""
+
+    source: NodeId
+    incarnation: Incarnation
+    counter: Counter
+    excused: Bitmap
+    starts: tuple[Start, ...]
+
+
+class Holding(NamedTuple):
+    """Publications of a faulty source that a node has, and whether it knows all their destinations to have them."""
+
+    topic: Topic
+    source: NodeId
+    incarnation: Incarnation
+    done: bool
+    ranges: tuple[tuple[Counter, Counter], ...]
+
+
+@dataclass(slots=True)
+class Publication(Packet):
+    """A batch of messages with consecutive counters, one barrier and one set of destinations, fixed by the source."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    message: MessageId
+    payloads: tuple[bytes, ...]
+    members: Bitmap
+    epochs: tuple[Member, ...]
+    """Of the destinations that are not in their first epoch."""
+    starts: tuple[Start, ...]
+    dependencies: tuple[Dependency, ...]
+    stable: Counter
+    """All of the source's publications up to this one reached everybody they were for."""
+    publication: ClassVar[bool] = True
+
+
+@dataclass(slots=True)
+class Ack(Packet):
+    """The publications opening with these messages reached the sender and everybody it had to forward them to."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    messages: tuple[MessageId, ...]
+
+
+@dataclass(slots=True)
+class Ask(Packet):
+    """The sender still keeps publications of the receiver up to `counter`: are they stable?"""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    incarnation: Incarnation
+    counter: Counter
+
+
+@dataclass(slots=True)
+class Stable(Packet):
+    """All of the sender's publications up to `counter` reached everybody they were for."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    counter: Counter
+
+
+@dataclass(slots=True)
+class Wave(Packet):
+    """SUB, UNS (with the sender's entry) or the registration of a publisher (without)."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    number: int
+    entry: Entry | None
+
+
+@dataclass(slots=True)
+class WaveAck(Packet):
+    """What the sender knows of the topic, the wave's own entry included."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    incarnation: Incarnation
+    number: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(slots=True)
+class Hello(Packet):
+    """A new incarnation of the sender asks to be known."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+
+
+@dataclass(slots=True)
+class Welcome(Packet):
+    """The sender knows the receiver's incarnation now, and tells whom else it knows."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    incarnation: Incarnation
+    active: bool
+    """False from a node that is joining itself."""
+    nodes: tuple[Standing, ...]
+
+
+@dataclass(slots=True)
+class Settle(Packet):
+    """What the sender has of faulty sources, given whom it holds faulty (per node, the newest such incarnation)."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    version: int
+    asking: bool
+    faulty: tuple[Life, ...]
+    holdings: tuple[Holding, ...]
+
+
+@dataclass(slots=True)
+class Obituary(Packet):
+    """The receiver's incarnation is held faulty by the sender, who lives with these nodes."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    incarnation: Incarnation
+    alive: Bitmap
+
+
+@dataclass(slots=True)
+class Test(Packet):
+    """Are you there? Answered by another one that does not ask."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    asking: bool
+
+
+AnyPacket: TypeAlias = Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test
+PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)

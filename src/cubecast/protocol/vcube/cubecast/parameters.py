@@ -1,0 +1,57 @@
+"""What can be chosen about the protocol, validated once."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from cubecast.errors import BadInput
+from cubecast.protocol.vcube.topology import MAX_DIMENSION
+
+
+class Detection(Enum):
+    """Who notices that a peer is silent."""
+
+    DRIVER = "driver"  # only what the driver reports
+    DIAGNOSIS = "diagnosis"  # VCube testing rounds of the machine's own, besides
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Times are in the driver's unit (u.t. simulated, seconds live)."""
+
+    dimension: int
+    founders: int = 0
+    """Mask of the ids that start together as incarnation 0 and know of each other; anybody else says hello first."""
+    ids: int = 0
+    """Mask of the ids that may ever be held; 0 means all of the cube."""
+    window: int = 8
+    """Own publications (batches) per topic that may be unstable at a time."""
+    max_batch: int = 512
+    retry: float = 400.0
+    """After this long without an answer things are sent again; more than a round trip."""
+    detection: Detection = Detection.DRIVER
+    round_length: float = 500.0
+    patience: float = 2000.0
+    """A tested peer silent for this long is held faulty; a joining node alone for this long starts alone."""
+    max_dependencies: int = 65_536
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.dimension <= MAX_DIMENSION:
+            raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
+        for name in ("window", "max_batch", "max_dependencies"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("retry", "round_length", "patience"):
+            if not getattr(self, name) > 0:
+                raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
+        if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
+            raise BadInput("patience must last at least two rounds, or every late answer is a crash")
+        if (self.founders | self.ids) >> self.size:
+            raise BadInput(f"ids and founders must lie within the cube's {self.size} ids")
+
+    @property
+    def size(self) -> int:
+        return 1 << self.dimension
+
+    @property
+    def universe(self) -> int:
+        return self.ids | self.founders if self.ids else (1 << self.size) - 1

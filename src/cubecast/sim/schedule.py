@@ -1,0 +1,68 @@
+"""A fault schedule: everything that happens in one small world, as data: drawn, printed, shrunk, replayed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from cubecast.errors import BadInput
+from cubecast.ids import NodeId, Topic
+from cubecast.sim.faults import Fault, parse_faults
+
+
+class Action(NamedTuple):
+    """What an application asks of its node: publish (so many messages), subscribe or unsubscribe."""
+
+    at: float
+    kind: str
+    node: NodeId
+    topic: Topic
+    messages: int = 1
+
+
+class Suspicion(NamedTuple):
+    """A failure detector is wrong about one peer."""
+
+    at: float
+    node: NodeId
+    peer: NodeId
+
+
+@dataclass(frozen=True)
+class Schedule:
+    protocol: str
+    seed: int
+    size: int
+    """Ids of the cube; those not among `nodes` are holes."""
+    nodes: tuple[NodeId, ...]
+    members: Mapping[Topic, tuple[NodeId, ...]]
+    """Who is subscribed from the start."""
+    settings: Mapping[str, str]
+    propagation: str
+    fifo_links: bool
+    actions: tuple[Action, ...]
+    faults: tuple[Fault, ...]
+    suspicions: tuple[Suspicion, ...]
+    reactions: int = 0
+    """How many deliveries are answered by a publication."""
+    detection_delay: float = 300.0
+    heal_at: float = 3000.0
+    coded: bool = field(default=False)
+
+    def to_text(self) -> str:
+        """One line that `from_text` reads back."""
+        data = asdict(self) | {"faults": ",".join(map(str, self.faults))}
+        return json.dumps(data, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Schedule":
+        try:
+            data: dict[str, Any] = json.loads(text)
+            data["nodes"] = tuple(data["nodes"])
+            data["members"] = {topic: tuple(nodes) for topic, nodes in data["members"].items()}
+            data["actions"] = tuple(Action(*action) for action in data["actions"])
+            data["suspicions"] = tuple(Suspicion(*one) for one in data["suspicions"])
+            data["faults"] = parse_faults(data["faults"])
+            return cls(**data)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadInput(f"this is not a schedule as the swarm prints it: {error}") from None

@@ -1,0 +1,180 @@
+"""Swarm testing: every seed draws a world of its own (size, holes, parameters, workload, links, one to five faults)."""
+
+from dataclasses import dataclass
+from random import Random
+
+from cubecast.ids import NodeId, Topic
+from cubecast.protocol.vcube.topology import mask_of
+from cubecast.sim.faults import (
+    Crash,
+    Cutoff,
+    Fault,
+    LinkTrouble,
+    Partition,
+    Pause,
+    Restart,
+    Slow,
+    Suspect,
+    Trouble,
+)
+from cubecast.sim.randomness import stream
+from cubecast.sim.schedule import Action, Schedule, Suspicion
+
+FAULT_PHASE = 2000.0
+HEAL_AT = 3500.0
+
+CRASHES = ("crash", "cutoff")
+RETURNS = ("restart",)
+ORDERLY_LINKS = ("delay", "reorder", "slow", "duplicate")
+WRONG = ("suspect", "partition", "oneway", "pause", "loss", "suspicion")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What may be drawn for a protocol: only what it claims to survive."""
+
+    faults: tuple[str, ...]
+    joins: bool
+    """Nodes subscribe and unsubscribe while it runs."""
+    outsiders: bool
+    """Nodes publish without being subscribed."""
+    settings: bool = False
+
+
+PROFILES = {
+    "cubecast": Profile((*CRASHES, *RETURNS, *ORDERLY_LINKS, *WRONG), joins=True, outsiders=True, settings=True),
+    "vcube-pb": Profile((*CRASHES, "delay", "reorder", "slow"), joins=False, outsiders=True),
+    "vcube-ps": Profile(("delay", "reorder", "slow"), joins=True, outsiders=False),
+}
+PLAIN = Profile(("delay", "reorder", "slow"), joins=False, outsiders=False)
+
+
+def draw(protocol: str, seed: int, profile: Profile | None = None) -> Schedule:
+    """The schedule of this seed."""
+    rng = stream(seed, "swarm", protocol)
+    profile = profile or PROFILES.get(protocol, PLAIN)
+    size = rng.choice((4, 4, 4, 8, 8, 8, 8, 16))
+    nodes = tuple(sorted(rng.sample(range(size), rng.randint(min(3, size), min(size, 12)))))
+    topics = ("t",) if rng.random() < 0.8 else ("t", "u")
+    members = {topic: _members(rng, nodes) for topic in topics}
+    faults, suspicions = _faults(rng, nodes, profile)
+    return Schedule(
+        protocol,
+        seed,
+        size,
+        nodes,
+        members,
+        _settings(rng, faults) if profile.settings else {},
+        rng.choice(("constant:100", "normal:100:25", "uniform:10:200", "uniform:1:600", "planetlab")),
+        rng.random() < 0.3,
+        tuple(sorted(_actions(rng, nodes, members, profile))),
+        faults,
+        suspicions,
+        reactions=rng.choice((0, 5, 15)),
+        detection_delay=rng.choice((10.0, 300.0, 1500.0)),
+        heal_at=HEAL_AT,
+        coded=rng.random() < 0.1,
+    )
+
+
+def _members(rng: Random, nodes: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    return tuple(sorted(rng.sample(nodes, rng.randint(1, len(nodes)))))
+
+
+def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
+    settings = {
+        "window": str(rng.choice((1, 2, 8, 64))),
+        "max_batch": str(rng.choice((1, 2, 512))),
+        "retry": str(rng.choice((250.0, 500.0, 1000.0))),
+        "patience": "1500.0",
+        "round_length": "500.0",
+    }
+    if rng.random() < 0.08 and not any(isinstance(fault, Suspect) for fault in faults):
+        settings["detection"] = "diagnosis"
+    return settings
+
+
+def _actions(
+    rng: Random, nodes: tuple[NodeId, ...], members: dict[Topic, tuple[NodeId, ...]], profile: Profile
+) -> list[Action]:
+    actions = []
+    topics = tuple(members)
+    burst = rng.random() < 0.3
+    for _ in range(rng.randint(2, 16)):
+        topic = rng.choice(topics)
+        node = rng.choice(nodes if profile.outsiders and rng.random() < 0.3 else members[topic])
+        at = rng.uniform(0, 200 if burst else FAULT_PHASE)
+        actions.append(Action(round(at, 1), "publish", node, topic, rng.choice((1, 1, 1, 3))))
+    for _ in range(rng.randint(0, 6) if profile.joins else 0):
+        node, topic = rng.choice(nodes), rng.choice(topics)
+        at = rng.uniform(0, FAULT_PHASE)
+        kinds = ("unsubscribe", "subscribe") if rng.random() < 0.5 else ("subscribe", "unsubscribe")
+        actions.append(Action(round(at, 1), kinds[0], node, topic))
+        if rng.random() < 0.6:
+            actions.append(Action(round(at + rng.choice((0, 50, 500)) + 0.1, 1), kinds[1], node, topic))
+        if rng.random() < 0.5:
+            later = rng.choice((0.2, rng.uniform(0, 600)))
+            actions.append(Action(round(at + later, 1), "publish", node, topic))
+    return actions
+
+
+def _faults(
+    rng: Random, nodes: tuple[NodeId, ...], profile: Profile
+) -> tuple[tuple[Fault, ...], tuple[Suspicion, ...]]:
+    faults: list[Fault] = []
+    suspicions: list[Suspicion] = []
+    down: set[NodeId] = set()
+    for kind in rng.sample(profile.faults, rng.randint(1, min(5, len(profile.faults)))):
+        for _ in range(rng.choice((1, 1, 2, 3)) if kind in CRASHES else 1):
+            at = round(rng.uniform(0, FAULT_PHASE), 1)
+            if kind == "suspicion":
+                node, peer = rng.sample(nodes, 2)
+                suspicions.append(Suspicion(at, node, peer))
+            else:
+                faults += _fault(rng, kind, nodes, down, at, suspicions)
+    return tuple(faults), tuple(suspicions)
+
+
+def _fault(
+    rng: Random, kind: str, nodes: tuple[NodeId, ...], down: set[NodeId], at: float, suspicions: list[Suspicion]
+) -> list[Fault]:
+    until = round(at + rng.uniform(50, 1200), 1)
+    node = rng.choice(nodes)
+    match kind:
+        case "crash" | "cutoff" | "restart":
+            if node in down or 2 * len(down) >= len(nodes):
+                return []
+            down.add(node)
+            if kind == "cutoff":
+                return [Cutoff(node, rng.choice((0, 1, 1, 2, 3)), at)]
+            return [Crash(node, at)] if kind == "crash" else [Crash(node, at), Restart(node, until)]
+        case "pause":
+            return [Pause(node, at, until)]
+        case "suspect":
+            return [Suspect(node, at, until)]
+        case "partition" | "oneway":
+            return _partition(rng, kind, nodes, at, until, suspicions)
+        case "slow":
+            return [Slow(node, rng.choice((50.0, 400.0)), at, until)]
+        case "loss" | "duplicate":
+            return [LinkTrouble(Trouble(kind), rng.choice((0.02, 0.1, 0.3)), at, until)]
+        case _:
+            return [LinkTrouble(Trouble(kind), rng.choice((50.0, 400.0)), at, until)]
+
+
+def _partition(
+    rng: Random, kind: str, nodes: tuple[NodeId, ...], at: float, until: float, suspicions: list[Suspicion]
+) -> list[Fault]:
+    """Some of the nodes that cannot talk to each other suspect each other."""
+    shuffled = rng.sample(nodes, len(nodes))
+    middle = rng.randint(1, len(nodes) - 1)
+    left, right = shuffled[:middle], shuffled[middle:]
+    if rng.random() < 0.3:
+        right = right[: max(1, len(right) // 2)]
+    share = rng.choice((0.0, 0.3, 1.0))
+    for a in left:
+        for b in right:
+            for node, peer in ((a, b), (b, a)):
+                if rng.random() < share:
+                    suspicions.append(Suspicion(round(rng.uniform(at, until), 1), node, peer))
+    return [Partition(mask_of(left), mask_of(right), kind == "oneway", at, until)]

@@ -1,0 +1,84 @@
+"""Swarm testing keeps its promises: many schedules without a violation, a small replayable one otherwise."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cubecast.cli import main
+from cubecast.errors import BadInput
+from cubecast.experiments.swarm import judge, shrunk, swarm
+from cubecast.sim.schedule import Schedule
+from cubecast.sim.swarm import draw
+from support import planted
+
+
+def run_swarm(protocol, seed, schedules):
+    *_, tally = swarm(protocol, seed, schedules)
+    failure = tally.failure
+    assert failure is None, (failure.kind, failure.reasons, failure.replay)
+    assert tally.schedules == schedules
+    print(f"{protocol}: {schedules} schedules, {schedules / tally.cpu_seconds:.0f} per CPU second, {tally.faults}")
+    return tally
+
+
+def test_two_thousand_schedules_of_cubecast():
+    tally = run_swarm("cubecast", 1, 2000)
+    assert tally.gaps, "no schedule lost anything: the crashes are too kind"
+    assert tally.reincarnations > 500
+    assert len(tally.faults) >= 8
+
+
+@pytest.mark.slow
+def test_twenty_thousand_schedules_of_cubecast():
+    run_swarm("cubecast", 1, 20_000)
+
+
+def test_a_seed_is_a_schedule():
+    assert draw("cubecast", 5) == draw("cubecast", 5)
+    assert draw("cubecast", 5) != draw("cubecast", 6)
+
+
+def test_a_failure_is_shrunk_and_replays():
+    with planted.destinations_not_learned():
+        failure = next(filter(None, (judge(draw("cubecast", seed)) for seed in range(1, 200))))
+        smaller = shrunk(failure)
+        assert smaller.kind == failure.kind
+        assert len(smaller.schedule.faults) <= len(failure.schedule.faults)
+        assert len(smaller.schedule.actions) < len(failure.schedule.actions)
+        text = smaller.replay.removeprefix("cubecast swarm --replay '").removesuffix("'")
+        assert judge(Schedule.from_text(text)) == smaller
+    assert judge(Schedule.from_text(text)) is None
+
+
+def test_a_stuck_run_says_what_waits_for_what():
+    with planted.excuse_omitted():
+        failures = [judge(draw("cubecast", seed), careful=False) for seed in range(1, 20)]
+    reasons = [reason for failure in failures if failure and failure.kind == "stuck" for reason in failure.reasons]
+    assert any("holds" in reason and "until" in reason for reason in reasons)
+
+
+def test_the_command_line():
+    result = CliRunner().invoke(main, ["swarm", "--schedules", "20", "--seed", "3", "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert (figures["schedules"], figures["violations"], figures["failure"]) == (20, 0, None)
+
+
+def test_the_command_line_reports_a_violation():
+    with planted.excuse_omitted():
+        result = CliRunner().invoke(main, ["swarm", "--schedules", "200"])
+    assert result.exit_code == 1
+    assert "cubecast swarm --replay" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--protocol", "nonsense"], ["--replay", "{}"], ["--schedules", "0"]])
+def test_bad_input_is_one_line(arguments):
+    result = CliRunner().invoke(main, ["swarm", *arguments])
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_nonsense_is_not_a_schedule():
+    with pytest.raises(BadInput):
+        Schedule.from_text("[1, 2")

@@ -1,0 +1,208 @@
+"""Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
+
+from contextlib import AbstractContextManager
+from unittest.mock import patch
+
+from cubecast.protocol.vcube.cubecast.barriers import Barrier
+from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.delivery import Delivery
+from cubecast.protocol.vcube.cubecast.destinations import Destinations
+from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
+from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.settlement import Settlement
+from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.cubecast.views import View
+
+
+def ack_before_forward() -> AbstractContextManager[object]:
+    """Acknowledges for its whole block as soon as it has the publication itself."""
+    advance = Dissemination.advance
+
+    def hasty(self, copy, *, again=False):
+        for parent in list(copy.parents):
+            del copy.parents[parent]
+            self._context.acknowledge(parent, self._topic, copy.packet.message)
+        advance(self, copy, again=again)
+
+    return patch.object(Dissemination, "advance", hasty)
+
+
+def forget_before_stable() -> AbstractContextManager[object]:
+    """Forgets a publication once it is acknowledged upwards, not once everybody has it."""
+    advance = Dissemination.advance
+
+    def forgetful(self, copy, *, again=False):
+        advance(self, copy, again=again)
+        if not copy.parents and copy.source != (self._context.node, self._context.by):
+            self.stable[copy.source] = max(copy.last, self.stable.get(copy.source, 0))
+            self._copies[copy.source].pop(copy.first, None)
+
+    return patch.object(Dissemination, "advance", forgetful)
+
+
+def one_message_per_source() -> AbstractContextManager[object]:
+    """R1: keeps only the newest publication of every source."""
+    keep = Dissemination._keep
+
+    def narrow(self, packet, destinations):
+        copy = keep(self, packet, destinations)
+        if copy.source.node != self._context.node:
+            self._copies[copy.source] = {copy.first: copy}
+        return copy
+
+    return patch.object(Dissemination, "_keep", narrow)
+
+
+def excuse_omitted() -> AbstractContextManager[object]:
+    """V3: a newcomer waits for what was published before its time."""
+    dependencies = Barrier.dependencies
+
+    def strict(self, me, destinations):
+        named, direct = dependencies(self, me, destinations)
+        return tuple(one._replace(excused=b"") for one in named), direct
+
+    return patch.object(Barrier, "dependencies", strict)
+
+
+def excuse_too_wide() -> AbstractContextManager[object]:
+    """Excuses every destination as soon as one has an excuse."""
+    dependencies = Barrier.dependencies
+
+    def generous(self, me, destinations):
+        named, direct = dependencies(self, me, destinations)
+        return tuple(one._replace(excused=destinations.members if one.excused else b"") for one in named), direct
+
+    return patch.object(Barrier, "dependencies", generous)
+
+
+def settle_skipped() -> AbstractContextManager[object]:
+    """Declares lost what is missing when its source is held faulty, without asking anybody."""
+    return patch.object(Settlement, "_counts", lambda self, node: node in self._heard)
+
+
+def nothing_lost() -> AbstractContextManager[object]:
+    """R3: waits for ever for what only crashed nodes had."""
+    return patch.object(Delivery, "declare_lost", lambda self, exists: None)
+
+
+def perfect_detector_assumed() -> AbstractContextManager[object]:
+    """R2: a node that others hold faulty goes on as if nothing had happened."""
+
+    def stubborn(self, sender, packet):
+        return None
+
+    return patch.object(Cubecast, "_on_obituary", stubborn)
+
+
+def incarnation_ignored() -> AbstractContextManager[object]:
+    """V5: a restarted node counts from 1 again under its old name."""
+    live = Cubecast._live
+
+    def same(self, incarnation, founders):
+        live(self, 0, founders)
+
+    return patch.object(Cubecast, "_live", same)
+
+
+def epoch_ignored() -> AbstractContextManager[object]:
+    """V4: what was meant for an earlier subscription is taken for this one."""
+    original = Cubecast._on_publication
+
+    def careless(self, sender, packet):
+        delivery = self._topic(packet.topic).delivery
+        if delivery is not None:
+            delivery.number = Destinations.carried(packet.members, packet.epochs).epoch(self.node)[1]
+        original(self, sender, packet)
+
+    return patch.object(Cubecast, "_on_publication", careless)
+
+
+def publish_before_own_wave() -> AbstractContextManager[object]:
+    """Publishes with whatever view it has."""
+    return patch.object(TopicState, "registered", property(lambda self: True, lambda self, value: None), create=True)
+
+
+def destinations_not_learned() -> AbstractContextManager[object]:
+    """What a publication tells about the membership is not merged into the view."""
+    return patch.object(View, "merge_destinations", lambda self, destinations: None)
+
+
+def starts_not_repeated() -> AbstractContextManager[object]:
+    """A member's start is stated once, in the publication that may be lost."""
+    note = TopicState._note_starts
+
+    def once(self, first, destinations):
+        self._starts = []
+        note(self, first, destinations)
+
+    return patch.object(TopicState, "_note_starts", once)
+
+
+def verdicts_kept_private() -> AbstractContextManager[object]:
+    """Verdicts do not ride in packets."""
+    return patch.object(Context, "dead", property(lambda self: (), lambda self, value: None), create=True)
+
+
+def no_fence() -> AbstractContextManager[object]:
+    """Goes on accepting packets from nodes it holds faulty."""
+    admit, receive = Cubecast._admit, Cubecast._receive
+
+    def open_door(self, sender, packet):
+        return admit(self, sender, packet) or self._context.registry.is_dead((sender, packet.by))
+
+    def careless(self, now, sender, packet):
+        registry = self._context.registry
+        if registry.is_dead((sender, packet.by)) and packet.publication:
+            self._dispatch(sender, packet)
+        else:
+            receive(self, now, sender, packet)
+
+    return patch.multiple(Cubecast, _admit=open_door, _receive=careless)
+
+
+def no_relay() -> AbstractContextManager[object]:
+    """Nobody takes over when a source is faulty."""
+
+    def indifferent(self, source):
+        return None
+
+    original = Dissemination.receive
+
+    def receive(self, sender, packet, destinations):
+        copy = original(self, sender, packet, destinations)
+        if copy is not None and copy.duty == -1:
+            copy.duty = 0
+        return copy
+
+    return patch.multiple(Dissemination, source_died=indifferent, receive=receive)
+
+
+def covered_dropped_early() -> AbstractContextManager[object]:
+    """The barrier drops a covered dependency before it is stable, as barriers usually do."""
+
+    def prune(self):
+        for source, entry in list(self._entries.items()):
+            if entry.covered:
+                del self._entries[source]
+
+    return patch.object(Barrier, "_prune", prune)
+
+
+COMMON = (
+    ack_before_forward,
+    forget_before_stable,
+    one_message_per_source,
+    excuse_omitted,
+    excuse_too_wide,
+    settle_skipped,
+    nothing_lost,
+    perfect_detector_assumed,
+    incarnation_ignored,
+    epoch_ignored,
+    destinations_not_learned,
+    no_fence,
+    no_relay,
+)
+RARE = (publish_before_own_wave,)
+# Found by thousands of schedules at best: test_cubecast_rules_matter shows each in its smallest form.
+BY_HAND = (starts_not_repeated, verdicts_kept_private, covered_dropped_early)
