@@ -6,16 +6,16 @@ EXPLANATIONS: dict[str, str] = {
         "runs saves); the rows with up to five messages agree."
     ),
     "CAB-F44-256": (
-        "Ours arrive 10 u.t. later on average, the printed 8.1 % would be 35. That wants more reordering than the packet "
-        "counts of the same runs allow: with a deviation of 50 it is 4 %, and Table 4.1 is missed at both ends."
+        "Ours arrive 10 u.t. later on average, the printed 8.1 % would be 35. That wants more reordering than the "
+        "packet counts of the same runs allow: with a deviation of 50 it is 4 %, and Table 4.1 is missed at both ends."
     ),
     "CAB-F44-1024-rec": (
         "Sign and cause agree (shorter output queues), the size does not: aggregation relieves our queues more, from "
         "48 to 10 u.t. per packet, where the text has a third less. Latencies per link come within the tolerance."
     ),
     "CAB-F46-50": (
-        "The most sensitive of all counts: 734 nodes with this deviation, 415 with 40 instead of 35; the printed number "
-        "lies between. Without aggregation it is under 256, as printed."
+        "The most sensitive of all counts: 734 nodes with this deviation, 415 with 40 instead of 35; the printed "
+        "number lies between. Without aggregation it is under 256, as printed."
     ),
     "CAB-F46-250": (
         "No reading holds over 250 messages at any node. Nodes of the cube are alike, so their buffers are: without "
