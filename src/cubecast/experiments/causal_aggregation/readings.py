@@ -128,7 +128,7 @@ _ALL = (
     _BELL,
     replace(_BELL, name="bell-causal", why="causes first in a packet", order=PacketOrder.CAUSAL),
     replace(_BELL, name="bell-30", why="deviation 30", deviation=30.0),
-    replace(_BELL, name="bell-35", why="deviation 25 drawn twice per hop (25 · √2)", deviation=35.36),
+    replace(_BELL, name="bell-35", why="triangular over 600; deviation 25 · √2, as if drawn twice", deviation=35.36),
     replace(_BELL, name="bell-40", why="deviation 40", deviation=40.0),
     replace(
         _BELL,
