@@ -16,7 +16,7 @@ from cubecast.experiments.sweep.results import TIMING
 from cubecast.experiments.sweep.run import SweepFailedError, run_sweep
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate
-from support.sweep_points import executions
+from support.sweep_points import executions, seen_mark
 
 SIMULATIONS = Sweep(
     "small", grid={"protocol": ["vcube-ps", "srpt"], "nodes": [8, 16]}, parameters={"publishers": "50%"}, runs=3
@@ -138,9 +138,15 @@ def test_an_interrupt_leaves_a_directory_to_resume_from(spark, tmp_path: Path):
 
 
 def test_who_watches_sees_the_running_points_and_since_when(spark, tmp_path: Path):
-    sweep, _ = marked(tmp_path, "waiting", range(6))
+    sweep, marks = marked(tmp_path, "watched", range(6))
     seen: list[Snapshot] = []
-    run_sweep(spark, sweep, tmp_path / "out", seen.append)
+
+    def listen(snapshot: Snapshot) -> None:
+        seen.append(snapshot)
+        if snapshot.running:
+            seen_mark(marks).touch()
+
+    run_sweep(spark, sweep, tmp_path / "out", listen)
     ids = {point.id for point in sweep.expand()}
     running = [one for snapshot in seen for one in snapshot.running]
     assert running

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -58,6 +59,18 @@ def always_dying(parameters: Parameters) -> Figures:
 def waiting(parameters: Parameters) -> Figures:
     """Long enough to be seen running."""
     threading.Event().wait(0.4)
+    return counted(parameters)
+
+
+def seen_mark(marks: Path) -> Path:
+    return marks.parent / "seen"
+
+
+def watched(parameters: Parameters) -> Figures:
+    """Runs until somebody has seen it running, or for half a minute."""
+    seen, deadline = seen_mark(Path(str(parameters["marks"]))), time.monotonic() + 30
+    while not seen.exists() and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
     return counted(parameters)
 
 
