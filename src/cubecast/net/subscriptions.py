@@ -1,0 +1,112 @@
+"""Which of a node's subscribers hear of which topic."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cubecast.errors import CubecastError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.patterns import Pattern
+from cubecast.net.port import GapNotice, Sink
+
+
+@dataclass
+class _Subscription:
+    pattern: Pattern
+    sink: Sink
+    topics: dict[Topic, None] = field(default_factory=dict)
+    is_paused: bool = False
+    was_ready: bool = False
+
+
+class Subscriptions:
+    """Local subscriptions by number and by topic."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, _Subscription] = {}
+        self._numbers = 0
+        self._by_topic: dict[Topic, list[_Subscription]] = {}
+        self._confirmed: set[Topic] = set()
+
+    # Coming and going
+
+    def open(self, pattern: Pattern, sink: Sink) -> int:
+        self._numbers += 1
+        self._all[self._numbers] = _Subscription(pattern, sink)
+        return self._numbers
+
+    def attach(self, number: int, topic: Topic) -> bool:
+        """The subscription hears of the topic from now on; True when it is the topic's first."""
+        subscription = self._all[number]
+        subscription.topics[topic] = None
+        listening = self._by_topic.setdefault(topic, [])
+        listening.append(subscription)
+        return len(listening) == 1
+
+    def close(self, number: int) -> list[Topic]:
+        """The topics nobody listens to any more."""
+        subscription = self._all.pop(number, None)
+        if subscription is None:
+            return []
+        orphans = []
+        for topic in subscription.topics:
+            listening = self._by_topic[topic]
+            listening.remove(subscription)
+            if not listening:
+                del self._by_topic[topic]
+                self._confirmed.discard(topic)
+                orphans.append(topic)
+        subscription.sink.on_end(None)
+        return orphans
+
+    def end_all(self, error: CubecastError) -> None:
+        subscriptions, self._all = list(self._all.values()), {}
+        self._by_topic.clear()
+        for subscription in subscriptions:
+            subscription.sink.on_end(error)
+
+    # What happens
+
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        for subscription in self._by_topic.get(topic, ()):
+            subscription.sink.on_batch(topic, message, payloads)
+
+    def confirmed(self, topic: Topic) -> None:
+        self._confirmed.add(topic)
+        for subscription in list(self._by_topic.get(topic, ())):
+            self.check_ready(subscription)
+
+    def check_ready(self, subscription: _Subscription) -> None:
+        if not subscription.was_ready and all(topic in self._confirmed for topic in subscription.topics):
+            subscription.was_ready = True
+            subscription.sink.on_ready()
+
+    def gap(self, notice: GapNotice) -> None:
+        for subscription in list(self._by_topic.get(notice.topic, ())):
+            subscription.sink.on_gap(notice)
+
+    # Looking
+
+    def __getitem__(self, number: int) -> _Subscription:
+        return self._all[number]
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._all
+
+    def matching(self, topic: Topic) -> list[int]:
+        """Subscriptions by pattern that want the topic and do not have it yet."""
+        return [
+            number for number, one in self._all.items() if topic not in one.topics and one.pattern.matches(topic)
+        ]
+
+    def wants(self, topic: Topic) -> bool:
+        return any(one.pattern.is_wild and one.pattern.matches(topic) for one in self._all.values())
+
+    def is_paused(self, topic: Topic) -> bool:
+        return any(one.is_paused for one in self._by_topic.get(topic, ()))
+
+    @property
+    def topics(self) -> list[Topic]:
+        return sorted(self._by_topic)
+
+    def __len__(self) -> int:
+        return len(self._all)
