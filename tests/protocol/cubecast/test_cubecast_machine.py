@@ -17,7 +17,6 @@ from cubecast.protocol.contract import (
     Unsubscribed,
 )
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.machine import Timer
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     Dependency,
@@ -35,6 +34,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Welcome,
     bitmap,
 )
+from cubecast.protocol.vcube.cubecast.timers import Timer
 
 ALL = 0b1111
 
