@@ -22,6 +22,12 @@ class Directory:
         self.me = me
         self.places[me.node] = me
 
+    def vacate(self) -> None:
+        """This node gives up its place."""
+        if self.me is not None:
+            del self.places[self.me.node]
+            self.me = None
+
     def learn(self, places: Iterable[Place]) -> list[Place]:
         """Adopt what is newer than what we know; what was news."""
         news = []

@@ -139,9 +139,10 @@ class Peers:
                 await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
                 attempts += 1
         finally:
-            dial, link = self._dials.pop(node), self._links.get(node)
-            for frame in dial.kept if link is not None else ():
-                link.send(frame)
+            dial = self._dials.pop(node)
+            if node in self._links:
+                for frame in dial.kept:
+                    self._links[node].send(frame)
 
     async def _call(self, node: NodeId) -> None:
         place, me = self._directory.places[node], self._directory.me

@@ -1,17 +1,19 @@
 """Which of a node's subscribers hear of which topic."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.patterns import Pattern
+from cubecast.net.patterns import is_pattern, matcher
 from cubecast.net.port import GapNotice, Sink
 
 
-@dataclass
-class _Subscription:
-    pattern: Pattern
+@dataclass(eq=False)
+class Subscription:
+    pattern: str
+    matches: Callable[[Topic], bool]
     sink: Sink
     topics: dict[Topic, None] = field(default_factory=dict)
     is_paused: bool = False
@@ -22,16 +24,18 @@ class Subscriptions:
     """Local subscriptions by number and by topic."""
 
     def __init__(self) -> None:
-        self._all: dict[int, _Subscription] = {}
+        self._all: dict[int, Subscription] = {}
         self._numbers = 0
-        self._by_topic: dict[Topic, list[_Subscription]] = {}
+        self._by_topic: dict[Topic, list[Subscription]] = {}
         self._confirmed: set[Topic] = set()
 
     # Coming and going
 
-    def open(self, pattern: Pattern, sink: Sink) -> int:
+    def open(self, pattern: str, sink: Sink) -> int:
+        """Raises BadInput for what is no pattern."""
+        subscription = Subscription(pattern, matcher(pattern), sink)
         self._numbers += 1
-        self._all[self._numbers] = _Subscription(pattern, sink)
+        self._all[self._numbers] = subscription
         return self._numbers
 
     def attach(self, number: int, topic: Topic) -> bool:
@@ -58,7 +62,7 @@ class Subscriptions:
         subscription.sink.on_end(None)
         return orphans
 
-    def end_all(self, error: CubecastError) -> None:
+    def end_all(self, error: CubecastError | None) -> None:
         subscriptions, self._all = list(self._all.values()), {}
         self._by_topic.clear()
         for subscription in subscriptions:
@@ -75,10 +79,19 @@ class Subscriptions:
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 
-    def check_ready(self, subscription: _Subscription) -> None:
+    def check_ready(self, subscription: Subscription) -> None:
         if not subscription.was_ready and all(topic in self._confirmed for topic in subscription.topics):
             subscription.was_ready = True
             subscription.sink.on_ready()
+
+    def check_ready_soon(self, number: int) -> None:
+        """In the next turn, so that whoever subscribes has its number by then."""
+
+        def check() -> None:
+            if number in self._all:
+                self.check_ready(self._all[number])
+
+        asyncio.get_running_loop().call_soon(check)
 
     def gap(self, notice: GapNotice) -> None:
         for subscription in list(self._by_topic.get(notice.topic, ())):
@@ -86,7 +99,7 @@ class Subscriptions:
 
     # Looking
 
-    def __getitem__(self, number: int) -> _Subscription:
+    def __getitem__(self, number: int) -> Subscription:
         return self._all[number]
 
     def __contains__(self, number: int) -> bool:
@@ -94,12 +107,11 @@ class Subscriptions:
 
     def matching(self, topic: Topic) -> list[int]:
         """Subscriptions by pattern that want the topic and do not have it yet."""
-        return [
-            number for number, one in self._all.items() if topic not in one.topics and one.pattern.matches(topic)
-        ]
+        return [number for number, one in self._all.items() if topic not in one.topics and one.matches(topic)]
 
     def wants(self, topic: Topic) -> bool:
-        return any(one.pattern.is_wild and one.pattern.matches(topic) for one in self._all.values())
+        """Does a pattern with wildcards select it?"""
+        return any(is_pattern(one.pattern) and one.matches(topic) for one in self._all.values())
 
     def is_paused(self, topic: Topic) -> bool:
         return any(one.is_paused for one in self._by_topic.get(topic, ()))

@@ -94,9 +94,9 @@ class _Node:
             case Kind.GAP, [topic, missing, reason]:
                 for one in missing:
                     yield self.about(kind, topic, MessageId(*one), detail=reason)
-            case (Kind.CUT | Kind.SUBSCRIBED), [topic, cut]:
+            case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):
                 yield self.row(kind, topic=topic, cut=tuple(MessageId(*one) for one in cut))
-            case (Kind.SEND | Kind.RECEIVE), [peer, topic, message, messages, size]:
+            case ((Kind.SEND | Kind.RECEIVE), [peer, topic, message, messages, size]):
                 columns = {"peer": peer, "messages": messages, "bytes": size}
                 yield self.row(kind, topic=topic, **_identity(message), **columns)
             case _, [topic, message, peer, detail]:
