@@ -192,6 +192,18 @@ def covered_dropped_early() -> AbstractContextManager[object]:
     return patch.object(Barrier, "_prune", prune)
 
 
+def interest_after_the_answer() -> AbstractContextManager[object]:
+    """Answers a wave first and subscribes to what its interest matches afterwards."""
+    consider, original = Cubecast._consider, Cubecast._on_wave
+
+    def late(self, sender, packet):
+        with patch.object(Cubecast, "_consider", lambda self, topic: None):
+            original(self, sender, packet)
+        consider(self, packet.topic)
+
+    return patch.object(Cubecast, "_on_wave", late)
+
+
 COMMON = (
     ack_before_forward,
     forget_before_stable,

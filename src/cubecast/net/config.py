@@ -12,10 +12,12 @@ from cubecast.protocol.vcube.topology import MAX_DIMENSION
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
 
+LOOPBACK = Address("127.0.0.1", 0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeConfig:
-    listen: Address = Address("127.0.0.1", 0)
+    listen: Address = LOOPBACK
     advertise: Address | None = None
     """What others dial, when it is not what we listen on."""
     join: tuple[Address, ...] = ()

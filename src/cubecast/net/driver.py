@@ -19,6 +19,8 @@ from cubecast.protocol.contract import (
     Effects,
     Failed,
     Gap,
+    InterestKnown,
+    InterestMatched,
     Observe,
     Published,
     Reincarnated,
@@ -39,6 +41,8 @@ class Listener(Protocol):
     def on_acknowledged(self, topic: Topic, counter: int) -> None: ...
     def on_failed(self, topic: Topic, count: int, reason: str) -> None: ...
     def on_subscribed(self, topic: Topic) -> None: ...
+    def on_interest_matched(self, topic: Topic) -> None: ...
+    def on_interest_known(self) -> None: ...
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
     def on_reincarnated(self, incarnation: int) -> None: ...
     def on_step(self) -> None: ...
@@ -117,6 +121,9 @@ class Driver:
 
     def _apply(self, now: float, effects: Effects) -> None:
         if self._journal is not None:
+            for effect in effects:
+                if isinstance(effect, Send) and effect.packet.frame is None:
+                    effect.packet.frame = encode(effect.packet)
             self._journal.effects(now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
@@ -139,6 +146,11 @@ class Driver:
                     listener.on_subscribed(topic)
                 case Gap(topic, missing, reason):
                     listener.on_gap(topic, missing, reason)
+                case InterestMatched(topic, on):
+                    if on:
+                        listener.on_interest_matched(topic)
+                case InterestKnown():
+                    listener.on_interest_known()
                 case Reincarnated(incarnation):
                     listener.on_reincarnated(incarnation)
                 case SetTimer(timer, at):

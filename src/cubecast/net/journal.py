@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
+from cubecast.ids import Topic
 from cubecast.protocol.contract import (
     Acknowledged,
     CancelTimer,
@@ -12,6 +13,8 @@ from cubecast.protocol.contract import (
     Effect,
     Failed,
     Gap,
+    InterestKnown,
+    InterestMatched,
     Observe,
     Published,
     Reincarnated,
@@ -31,14 +34,15 @@ class Journal:
         self._writer = JournalWriter(directory, node, incarnation, instance.hex()[:8])
         self._packets = packets
         self._incarnation = incarnation
+        self._subscribed: set[Topic] = set()
 
     def started(self, now: float) -> None:
         self._writer.line(Kind.START, now, self._incarnation)
         self._writer.flush()
 
     def input(self, name: str, now: float, arguments: Sequence[Any]) -> None:
-        if name in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE):
-            self._writer.line(name, now, arguments[0])
+        if name == "subscribe":
+            self._subscribe(now, arguments[0])
         elif name == "packet" and self._packets:
             self._packet(Kind.RECEIVE, now, *arguments)
 
@@ -68,23 +72,35 @@ class Journal:
             case Subscribed(topic, cut):
                 line(Kind.SUBSCRIBED, now, topic, cut)
             case Unsubscribed(topic):
+                self._subscribed.discard(topic)
+                line(Kind.UNSUBSCRIBE, now, topic)
                 line(Kind.UNSUBSCRIBED, now, topic)
             case Gap(topic, missing, reason):
                 line(Kind.GAP, now, topic, missing, reason)
             case Reincarnated(incarnation, topics):
                 line(Kind.STOP, now)
                 line(Kind.START, now, incarnation)
+                self._subscribed.clear()
                 for topic in topics:
-                    line(Kind.SUBSCRIBE, now, topic)
+                    self._subscribe(now, topic)
             case Observe(kind, topic, message, peer, detail):
                 line(kind, now, topic, message, peer, detail)
             case Send(peers, packet):
                 for peer in peers if self._packets else ():
                     self._packet(Kind.SEND, now, peer, packet)
-            case SetTimer() | CancelTimer():
+            case InterestMatched(topic, on):
+                if on:
+                    self._subscribe(now, topic)
+            case SetTimer() | CancelTimer() | InterestKnown():
                 pass
             case _:
                 assert_never(effect)
+
+    def _subscribe(self, now: float, topic: Topic) -> None:
+        """Wished for by name or by an interest, it is one subscription."""
+        if topic not in self._subscribed:
+            self._subscribed.add(topic)
+            self._writer.line(Kind.SUBSCRIBE, now, topic)
 
     def _packet(self, kind: Kind, now: float, peer: int, packet: Any) -> None:
         size = None if packet.frame is None else len(packet.frame)

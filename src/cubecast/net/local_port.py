@@ -35,24 +35,25 @@ class LocalPort:
         self._check_open()
         number = self._subscriptions.open(pattern, sink)
         if is_pattern(pattern):
-            self._call("interest_changed")
-            self._subscriptions.check_ready_soon(number)
+            for topic in self._subscriptions.topics:
+                self._subscriptions.attach_matching(topic)
+            self._call("follow", self._subscriptions.wants)
+        elif self._subscriptions.attach(number, pattern):
+            self._call("subscribe", pattern)
         else:
-            self._attach(number, pattern)
+            self._subscriptions.check_ready_soon(number)
         return number
 
-    def _attach(self, number: int, topic: Topic) -> None:
-        if self._subscriptions.attach(number, topic):
-            self._call("subscribe", topic)
-        else:
-            self._subscriptions.check_ready_soon(number)
-
     def unsubscribe(self, subscription: int) -> None:
-        paused = subscription in self._subscriptions and self._subscriptions[subscription].is_paused
-        if paused:
+        if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
             self.resume(subscription)
-        for topic in self._subscriptions.close(subscription):
-            self._call("unsubscribe", topic)
+        closed = self._subscriptions.close(subscription)
+        if closed is None:
+            return
+        if closed.is_wild:
+            self._call("follow", self._subscriptions.wants if self._subscriptions.is_wild else None)
+        elif not self._subscriptions.names(closed.pattern):
+            self._call("unsubscribe", closed.pattern)
 
     def pause(self, subscription: int) -> None:
         if subscription in self._subscriptions:
@@ -137,10 +138,11 @@ class LocalPort:
     def on_subscribed(self, topic: Topic) -> None:
         self._subscriptions.confirmed(topic)
 
-    def on_interested(self, topic: Topic) -> None:
-        """A topic that a pattern selects came up, and the machine subscribes to it."""
-        for number in self._subscriptions.matching(topic):
-            self._subscriptions.attach(number, topic)
+    def on_interest_matched(self, topic: Topic) -> None:
+        self._subscriptions.attach_matching(topic)
+
+    def on_interest_known(self) -> None:
+        self._subscriptions.interest_known()
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
         self._subscriptions.gap(GapNotice(topic, missing, reason))
@@ -160,7 +162,10 @@ class LocalPort:
 
     def unsubscribe_all(self) -> None:
         for topic in self._subscriptions.topics:
-            self._call("unsubscribe", topic)
+            if self._subscriptions.names(topic):
+                self._call("unsubscribe", topic)
+        if self._subscriptions.is_wild:
+            self._call("follow", None)
         self._subscriptions.end_all(None)
 
     def shut(self, error: CubecastError | None) -> None:
@@ -168,9 +173,6 @@ class LocalPort:
         for out in self._outgoing.values():
             out.close(self._closed)
         self._subscriptions.end_all(error)
-
-    def wants(self, topic: Topic) -> bool:
-        return self._subscriptions.wants(topic)
 
     def describe(self) -> dict[str, Any]:
         outgoing = {

@@ -1,8 +1,9 @@
 """Topics and the patterns that select them.
 
-A topic is words joined by dots: `orders.eu.new`. In a subscription `*` stands for exactly one word and a final `>` for one
-or more. Words that begin with an underscore at the front (`_inbox.…`) are kept for machinery: no wildcard in first place
-matches them, so a subscription to `>` sees what applications say and not the answers on their way to somebody else.
+A topic is words joined by dots: `orders.eu.new`. In a subscription `*` stands for exactly one word and a final `>`
+for one or more. Words that begin with an underscore at the front (`_inbox.…`) are kept for machinery: no wildcard in
+first place matches them, so a subscription to `>` sees what applications say and not the answers on their way to
+somebody else.
 """
 
 import re

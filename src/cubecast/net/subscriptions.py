@@ -19,6 +19,10 @@ class Subscription:
     is_paused: bool = False
     was_ready: bool = False
 
+    @property
+    def is_wild(self) -> bool:
+        return is_pattern(self.pattern)
+
 
 class Subscriptions:
     """Local subscriptions by number and by topic."""
@@ -39,28 +43,30 @@ class Subscriptions:
         return self._numbers
 
     def attach(self, number: int, topic: Topic) -> bool:
-        """The subscription hears of the topic from now on; True when it is the topic's first."""
+        """The subscription hears of the topic from now on; True when it is the first that names it."""
         subscription = self._all[number]
+        first = not subscription.is_wild and not self.names(topic)
         subscription.topics[topic] = None
-        listening = self._by_topic.setdefault(topic, [])
-        listening.append(subscription)
-        return len(listening) == 1
+        self._by_topic.setdefault(topic, []).append(subscription)
+        return first
 
-    def close(self, number: int) -> list[Topic]:
-        """The topics nobody listens to any more."""
+    def attach_matching(self, topic: Topic) -> None:
+        """A topic came up that a wildcard selects."""
+        for number, one in self._all.items():
+            if one.is_wild and topic not in one.topics and one.matches(topic):
+                self.attach(number, topic)
+
+    def close(self, number: int) -> Subscription | None:
         subscription = self._all.pop(number, None)
-        if subscription is None:
-            return []
-        orphans = []
-        for topic in subscription.topics:
-            listening = self._by_topic[topic]
-            listening.remove(subscription)
-            if not listening:
-                del self._by_topic[topic]
-                self._confirmed.discard(topic)
-                orphans.append(topic)
-        subscription.sink.on_end(None)
-        return orphans
+        if subscription is not None:
+            for topic in subscription.topics:
+                listening = self._by_topic[topic]
+                listening.remove(subscription)
+                if not listening:
+                    del self._by_topic[topic]
+                    self._confirmed.discard(topic)
+            subscription.sink.on_end(None)
+        return subscription
 
     def end_all(self, error: CubecastError | None) -> None:
         subscriptions, self._all = list(self._all.values()), {}
@@ -79,8 +85,18 @@ class Subscriptions:
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 
+    def interest_known(self) -> None:
+        """Nobody publishes what a wildcard selects without addressing this node."""
+        for subscription in list(self._all.values()):
+            if subscription.is_wild:
+                self._become_ready(subscription)
+
     def check_ready(self, subscription: Subscription) -> None:
-        if not subscription.was_ready and all(topic in self._confirmed for topic in subscription.topics):
+        if not subscription.is_wild and all(topic in self._confirmed for topic in subscription.topics):
+            self._become_ready(subscription)
+
+    def _become_ready(self, subscription: Subscription) -> None:
+        if not subscription.was_ready:
             subscription.was_ready = True
             subscription.sink.on_ready()
 
@@ -105,13 +121,17 @@ class Subscriptions:
     def __contains__(self, number: int) -> bool:
         return number in self._all
 
-    def matching(self, topic: Topic) -> list[int]:
-        """Subscriptions by pattern that want the topic and do not have it yet."""
-        return [number for number, one in self._all.items() if topic not in one.topics and one.matches(topic)]
-
     def wants(self, topic: Topic) -> bool:
         """Does a pattern with wildcards select it?"""
-        return any(is_pattern(one.pattern) and one.matches(topic) for one in self._all.values())
+        return any(one.is_wild and one.matches(topic) for one in self._all.values())
+
+    def names(self, topic: Topic) -> bool:
+        """Does a subscription spell it?"""
+        return any(not one.is_wild for one in self._by_topic.get(topic, ()))
+
+    @property
+    def is_wild(self) -> bool:
+        return any(one.is_wild for one in self._all.values())
 
     def is_paused(self, topic: Topic) -> bool:
         return any(one.is_paused for one in self._by_topic.get(topic, ()))

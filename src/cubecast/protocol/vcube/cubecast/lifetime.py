@@ -4,18 +4,18 @@ Nothing here survives the incarnation; what does (the application's wishes, and 
 the machine.
 """
 
-from collections.abc import Iterable
-
 from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.contract import Observe, SetTimer
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.detector import Detector
+from cubecast.protocol.vcube.cubecast.inquiry import OpenInquiry
 from cubecast.protocol.vcube.cubecast.joining import Joining
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
     Hello,
+    Inquiry,
     Life,
     Obituary,
     Publication,
@@ -31,6 +31,7 @@ from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.cubecast.wishes import Wishes
 
 
 class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
@@ -41,7 +42,7 @@ def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
     if isinstance(packet, Test | Settle):
         return packet.asking
-    return isinstance(packet, Publication | Wave | Ack | Ask | Stable)
+    return isinstance(packet, Publication | Wave | Ack | Ask | Stable | Inquiry)
 
 
 class Lifetime:
@@ -57,6 +58,7 @@ class Lifetime:
         self.settlement = Settlement(self.context, self.topics, version)
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
+        self.inquiry = OpenInquiry(self.context)
 
     @property
     def incarnation(self) -> Incarnation:
@@ -120,7 +122,7 @@ class Lifetime:
         self.joining.welcomed(sender, packet.active, packet.nodes)
         return self.joining.is_complete
 
-    def become_active(self, wanted: Iterable[Topic]) -> None:
+    def become_active(self, wishes: Wishes) -> None:
         """Known to everybody who lives: take part. Nothing of those who died before was meant for us."""
         assert self.joining is not None
         news = self.joining.news()
@@ -128,10 +130,12 @@ class Lifetime:
         self.context.closed.update(self.context.registry.faulty())
         for life in news:
             self.settlement.node_died(life)
-        for topic in wanted:
+        for topic in wishes:
             self.topic(topic).subscribe()
         for topic in self.queued:
             self.topics[topic].register()
+        if wishes.follows:
+            self.inquiry.begin()
 
     # Verdicts
 
@@ -155,6 +159,7 @@ class Lifetime:
         if self.joining is not None:
             return
         self.settlement.node_died(life)
+        self.inquiry.peer_died(life.node)
         for topic in self.topics.values():
             topic.peer_died(life.node)
 

@@ -16,8 +16,19 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
-from cubecast.protocol.contract import Effects, Gap, Observe, Reincarnated, SetTimer, Unsubscribed
+from cubecast.protocol.contract import (
+    Effects,
+    Gap,
+    Interest,
+    InterestKnown,
+    InterestMatched,
+    Observe,
+    Reincarnated,
+    SetTimer,
+    Unsubscribed,
+)
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
+from cubecast.protocol.vcube.cubecast.inquiry import answer
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -25,12 +36,14 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ask,
     Entry,
     Hello,
+    Inquiry,
     Life,
     Obituary,
     Publication,
     Settle,
     Stable,
     Test,
+    TopicList,
     Wave,
     WaveAck,
     Welcome,
@@ -39,6 +52,7 @@ from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
+from cubecast.protocol.vcube.cubecast.wishes import Wishes
 
 
 class Cubecast:
@@ -57,14 +71,14 @@ class Cubecast:
         self.node = node
         self._parameters = parameters
         self._validator = Validator(node, parameters)
-        self._wanted: dict[Topic, None] = {}
+        self._wishes = Wishes()
         self._retry_set = False
         founding = not incarnation and parameters.founders >> node & 1
         self._life = self._born(incarnation, parameters.founders if founding else 0)
         for topic, members in (initial or {}).items() if founding else ():
             self._life.topic(topic).found(members)
             if members >> node & 1:
-                self._wanted[topic] = None
+                self._wishes.name(topic)
 
     def _born(self, incarnation: Incarnation, founders: int = 0, version: int = 0) -> Lifetime:
         return Lifetime(self.node, self._parameters, incarnation, founders, version)
@@ -130,6 +144,7 @@ class Cubecast:
     def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
         if not payloads:
             raise LocalProtocolError("a publication needs at least one message")
+        self._consider(topic)
         state = self._life.topic(topic)
         state.queue.extend(payloads)
         self._life.queued[topic] = None
@@ -138,20 +153,33 @@ class Cubecast:
         return self._finish(now)
 
     def subscribe(self, now: float, topic: Topic) -> Effects:
-        if topic in self._wanted:
+        """By name. What the interest matches is subscribed already, and stays so when the interest changes."""
+        if self._wishes.is_named(topic):
             raise LocalProtocolError(f"node {self.node} is subscribed to {topic!r} already")
-        self._wanted[topic] = None
-        if self._life.joining is None:
+        if self._wishes.name(topic) and self._life.joining is None:
             self._life.topic(topic).subscribe()
         return self._finish(now)
 
     def unsubscribe(self, now: float, topic: Topic) -> Effects:
-        if topic not in self._wanted:
+        """Of what was subscribed by name; the node stays with what its interest matches."""
+        if not self._wishes.is_named(topic):
             raise LocalProtocolError(f"node {self.node} is not subscribed to {topic!r}")
-        del self._wanted[topic]
-        self._life.context.emit(Unsubscribed(topic))
-        if self._life.joining is None:
-            self._life.topic(topic).unsubscribe()
+        if self._wishes.unname(topic):
+            self._leave(topic)
+        return self._finish(now)
+
+    def follow(self, now: float, interest: Interest | None) -> Effects:
+        """Be subscribed to whatever topic the interest matches, known or to come; it replaces the former interest.
+
+        `InterestMatched` announces every topic this concerns, `InterestKnown` that nothing is missed from there on.
+        """
+        for topic in self._wishes.follow(interest):
+            self._life.context.emit(InterestMatched(topic, False))
+            self._leave(topic)
+        for topic in list(self._life.topics):
+            self._consider(topic)
+        if self._wishes.follows and self._life.joining is None:
+            self._life.inquiry.begin()
         return self._finish(now)
 
     # A step
@@ -188,11 +216,15 @@ class Cubecast:
                 self._on_wave(sender, packet)
             case WaveAck():
                 self._on_wave_ack(sender, packet)
+            case Inquiry():
+                self._life.context.send((sender,), answer(self._life.context, packet, self._life.topics))
+            case TopicList():
+                self._on_topic_list(sender, packet)
             case Hello():
                 self._life.on_hello(sender)
             case Welcome():
                 if self._life.on_welcome(sender, packet):
-                    self._life.become_active(self._wanted)
+                    self._life.become_active(self._wishes)
             case Settle():
                 self._life.on_settle(sender, packet)
             case Test():
@@ -211,6 +243,8 @@ class Cubecast:
         except Dropped:
             self._reincarnate(now)
         life = self._life
+        if life.inquiry.must_announce:
+            self._announce_interest()
         if life.queued and life.joining is None:
             for name in list(life.queued):
                 life.topics[name].pump()
@@ -263,7 +297,33 @@ class Cubecast:
 
     # Membership
 
+    def _consider(self, topic: Topic) -> None:
+        """A topic is known: subscribe to it if the interest matches it."""
+        if self._wishes.match(topic):
+            self._life.context.emit(InterestMatched(topic, True))
+            if self._life.joining is None:
+                self._life.topic(topic).subscribe()
+
+    def _leave(self, topic: Topic) -> None:
+        self._life.context.emit(Unsubscribed(topic))
+        if self._life.joining is None:
+            self._life.topic(topic).unsubscribe()
+
+    def _on_topic_list(self, sender: NodeId, packet: TopicList) -> None:
+        if packet.incarnation == self.incarnation and self._life.inquiry.answered(sender, packet):
+            for topic in packet.topics:
+                self._consider(topic)
+
+    def _announce_interest(self) -> None:
+        """Everybody told its topics, and everybody knows of the subscriptions that brought."""
+        life = self._life
+        if not life.inquiry and all(life.topic(topic).confirmed for topic in self._wishes):
+            life.inquiry.must_announce = False
+            life.context.emit(InterestKnown())
+
     def _on_wave(self, sender: NodeId, packet: Wave) -> None:
+        """Subscribe first, then answer: whoever asks before it publishes to a new topic learns who wants it."""
+        self._consider(packet.topic)
         topic = self._life.topic(packet.topic)
         if packet.entry is not None and topic.view.merge(packet.entry):
             self._life.context.emit(Observe("view", packet.topic, None, sender))
@@ -298,18 +358,18 @@ class Cubecast:
             return
         joining.is_sure = True
         if joining.is_complete:
-            self._life.become_active(self._wanted)
+            self._life.become_active(self._wishes)
         else:
             self._start_over()
             self._life.wait_alone(now)
 
     def _reincarnate(self, now: float, incarnation: Incarnation | None = None) -> None:
         """This life is over: say so, forget it, and come back."""
-        for topic in self._wanted:
+        for topic in self._wishes:
             self._life.context.emit(Gap(topic, (), "others hold this node faulty; it subscribes again"))
         effects, queues = self._life.context.finish(), self._queues()
         self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
-        self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wanted))]
+        self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
         self._retry_set = False
         self._life.begin_joining(now)
@@ -331,10 +391,11 @@ class Cubecast:
         self._retry_set = False
         life = self._life
         life.repeat_hello()
+        life.inquiry.ask()
         life.settlement.tick()
         for topic in life.topics.values():
             topic.tick()
-        waiting = life.settlement.open or any(topic.busy for topic in life.topics.values())
+        waiting = bool(life.inquiry) or life.settlement.open or any(topic.busy for topic in life.topics.values())
         life.context.busy = life.context.busy or waiting
 
     def _round(self, now: float) -> None:
@@ -362,5 +423,5 @@ class Cubecast:
 
     def waiting(self) -> list[str]:
         lines = [] if self._life.joining is None else [f"joining: waits for nodes {self._life.joining.missing}"]
-        lines += self._life.settlement.waiting()
+        lines += self._life.settlement.waiting() + self._life.inquiry.waiting()
         return lines + [line for topic in self._life.topics.values() for line in topic.waiting()]
