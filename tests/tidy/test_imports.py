@@ -40,6 +40,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "check": ("numpy",),
     "sim": ("numpy", "numba"),
     "net": ("msgspec",),
+    "api": ("msgspec",),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
     "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),
     "report": ("rich", "numpy", "pyarrow", "pandas", "matplotlib", "jinja2", "pyspark"),
