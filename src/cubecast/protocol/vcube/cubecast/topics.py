@@ -1,7 +1,9 @@
 """One topic at one node: view, subscription, publications under way, and the wave that makes them known."""
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Acknowledged, Published, Subscribed
@@ -121,12 +123,13 @@ class TopicState:
     def _next_batch(self) -> tuple[bytes, ...]:
         """From the head of the queue, as much as one publication may hold; at least one message."""
         parameters, queue = self._context.parameters, self.queue
-        batch, room = [queue.popleft()], parameters.max_batch_bytes
-        room -= len(batch[0])
-        while queue and len(batch) < parameters.max_batch and len(queue[0]) <= room:
-            room -= len(queue[0])
-            batch.append(queue.popleft())
-        return tuple(batch)
+        batch = tuple(islice(queue, parameters.max_batch))
+        if sum(map(len, batch)) > parameters.max_batch_bytes:
+            fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
+            batch = batch[: max(1, fitting)]
+        for _ in batch:
+            queue.popleft()
+        return batch
 
     @property
     def unstable(self) -> int:

@@ -1,0 +1,119 @@
+"""Starting member processes, giving orders, adding up what they saw."""
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from cubecast.errors import CubecastError
+from cubecast.experiments.live_load.member import Load, member
+
+DEADLINE = 60.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of a load."""
+
+    load: Load
+    seconds: float
+    deliveries: int
+    """In the measured window, over all members."""
+    published: int
+    """In the whole run."""
+    lost: int
+    violations: int
+    latencies: list[float]
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.deliveries / self.seconds
+
+    def percentile(self, percent: float) -> float:
+        """In milliseconds."""
+        ordered = sorted(self.latencies)
+        return 1000 * ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else float("nan")
+
+
+class Cluster:
+    """Members in processes of their own, joined one after the other."""
+
+    def __init__(self, load: Load, body: Callable[..., None] = member) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._load = load
+        self._pipes: list[Connection] = []
+        self._processes = []
+        join: str | None = None
+        for number in range(load.members):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=body, args=(load, number, theirs, join), daemon=True)
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+            self._pipes.append(ours)
+            address = self._hear(ours)
+            join = join or address
+
+    def tell(self, order: str) -> list[Any]:
+        """All at once; their answers in their order."""
+        for pipe in self._pipes:
+            pipe.send(order)
+        return [self._hear(pipe) for pipe in self._pipes]
+
+    def _hear(self, pipe: Connection) -> Any:
+        if not pipe.poll(DEADLINE):
+            raise CubecastError(f"a member of the benchmark did not answer for {DEADLINE:.0f} s")
+        try:
+            return pipe.recv()
+        except EOFError:
+            raise CubecastError("a member of the benchmark ended before its time") from None
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.join(DEADLINE / 10)
+            process.kill()
+
+
+def measure(load: Load, seconds: float, warm_up: float = 1.0, body: Callable[..., None] = member) -> Measured:
+    """Let it run, look at a window of it, stop, wait until everything arrived."""
+    cluster = Cluster(load, body)
+    try:
+        cluster.tell("subscribe")
+        cluster.tell("publish")
+        time.sleep(warm_up)
+        first = cluster.tell("sample" if load.rate else "look")
+        time.sleep(seconds)
+        last = cluster.tell("look")
+        lost = _drain(cluster, load)
+        end = cluster.tell("end")
+    finally:
+        cluster.close()
+    window = sum(b["time"] - a["time"] for a, b in zip(first, last, strict=True)) / load.members
+    return Measured(
+        load,
+        window,
+        sum(b["delivered"] - a["delivered"] for a, b in zip(first, last, strict=True)),
+        sum(one["published"] for one in end),
+        lost,
+        sum(one["violations"] for one in end),
+        [value for one in end for value in one["latencies"]],
+        sum(b["cpu"] - a["cpu"] for a, b in zip(first, last, strict=True)),
+    )
+
+
+def _drain(cluster: Cluster, load: Load) -> int:
+    """How many deliveries are missing once nothing arrives any more."""
+    cluster.tell("pause")
+    still, missing, before = 0, 0, -1
+    while still < 20:
+        seen = cluster.tell("look")
+        missing = load.members * sum(one["published"] for one in seen) - sum(one["delivered"] for one in seen)
+        if not missing:
+            return 0
+        still = still + 1 if missing == before else 0
+        before = missing
+        time.sleep(0.1)
+    return missing
