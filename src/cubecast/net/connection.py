@@ -41,6 +41,8 @@ class Connection(asyncio.Protocol):
         self._error: Exception | None = None
         self.is_full = False
         """The peer does not read as fast as we write."""
+        self.early: list[bytes] = []
+        """Frames that came before the present owner took over."""
         self.label = ""
         """Who is at the other end, for people."""
 
@@ -94,6 +96,17 @@ class Connection(asyncio.Protocol):
         self._error = self._error or ConnectionAbortedError(reason)
         if self._transport is not None:
             self._transport.abort()
+
+    def take_over(
+        self,
+        on_frames: Callable[["Connection", list[bytes]], None],
+        on_lost: Callable[["Connection", Exception | None], None],
+    ) -> None:
+        """A new owner, from the next turn on: what came early is handed over first."""
+        self.on_frames, self.on_lost = on_frames, on_lost
+        early, self.early = self.early, []
+        if early:
+            on_frames(self, early)
 
     # For asyncio
 

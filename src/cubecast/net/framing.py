@@ -1,4 +1,4 @@
-"""A byte stream cut into frames: four bytes of length, then so many bytes. The length is checked before it is believed."""
+"""A byte stream cut into frames: four bytes of length, then so many bytes. Lengths are checked before use."""
 
 from struct import Struct
 

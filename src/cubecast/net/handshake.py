@@ -40,6 +40,8 @@ class JoinRequest(msgspec.Struct, frozen=True, array_like=True, tag="join"):
     instance: bytes
     wanted: int | None
     """The id it would like, or None."""
+    attempt: int = 0
+    """How often it was refused before."""
 
 
 class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client"):

@@ -1,7 +1,7 @@
 """What a node offers to whoever uses it, in its own process or through a connection.
 
-Everything here is called in the event loop and returns at once. A `Port` is implemented twice: by the node itself and by
-the thin client, which talks to a node's gateway, so that an application's code does not know which one it has.
+Everything here is called in the event loop and returns at once. A `Port` is implemented twice: by the node itself and
+by the thin client, which talks to a node's gateway, so that an application's code does not know which one it has.
 """
 
 from collections.abc import Awaitable, Sequence
