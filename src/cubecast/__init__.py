@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cubecast.api.message import Gap as Gap
     from cubecast.api.message import Message as Message
     from cubecast.api.message import Missing as Missing
+    from cubecast.api.node import Node as Node
     from cubecast.api.subscription import Subscription as Subscription
     from cubecast.errors import BadInput as BadInput
     from cubecast.errors import Closed as Closed
@@ -31,6 +32,7 @@ _PLACES = {
     **dict.fromkeys(("OutcomeUnknown", "RequestFailed", "SlowConsumer"), "cubecast.errors"),
     "Client": "cubecast.api.client",
     "MessageId": "cubecast.ids",
+    "Node": "cubecast.api.node",
     "Subscription": "cubecast.api.subscription",
     "connect": "cubecast.api.connect",
 }
