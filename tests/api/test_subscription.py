@@ -144,6 +144,23 @@ def test_block_asks_the_node_to_wait_and_to_go_on():
     run(main())
 
 
+def test_block_does_not_wait_for_ever_for_one_that_reads_nothing():
+    async def main():
+        ann, bob, port = ends()
+        dead = bob.subscribe("t", gaps="ignore", budget=4 * ONE, patience=0.02)
+        slow = bob.subscribe("t", gaps="ignore", budget=4 * ONE, patience=60)
+        await slow.ready()
+        for value in range(20):
+            await ann.publish("t", number(value))
+        with pytest.raises(SlowConsumer, match="nothing was read"):
+            await dead.ended()
+        assert [int((await dead.next()).data) for _ in range(4)] == [0, 1, 2, 3]
+        assert [int((await slow.next()).data) for _ in range(20)] == list(range(20))
+        assert len(port.wires) == 1
+
+    run(main())
+
+
 def test_disconnect_lets_what_has_arrived_be_read_and_then_says_why():
     async def main():
         ann, bob, port = ends()

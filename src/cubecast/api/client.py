@@ -1,25 +1,22 @@
 """Publishing and subscribing through any port: a node in this process, or a connection to one elsewhere."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar, overload
 
 from cubecast.api import requests
 from cubecast.api.envelope import seal, seal_all
 from cubecast.api.handover import Handover, OnBatch, OnGap
-from cubecast.api.inbox import Gaps, Inbox, WhenSlow
+from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
 from cubecast.net.patterns import check_pattern, check_topic
+from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
-
-DEFAULT_BUDGET = 8 << 20
-CHUNK_MESSAGES, CHUNK_BYTES = 512, 64 << 10
-"""A long list is published in pieces of this size, so that it cannot exceed the budget by more."""
 
 
 class Client:
@@ -79,7 +76,7 @@ class Client:
         check_topic(topic)
         sealed = seal_all(batch)
         accepted = 0
-        for chunk in _chunks(sealed):
+        for chunk in pieces(sealed):
             if not self._port.has_room(topic):
                 async with asyncio.timeout(timeout):
                     await self._room(topic)
@@ -88,9 +85,10 @@ class Client:
             await self._stable(topic, accepted, timeout)
 
     async def _room(self, topic: str) -> None:
-        # Another publisher that waited may have taken the room again before this one runs.
+        # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
+        # because another publisher that waited may have used the room up.
         while not self._port.has_room(topic):
-            await self._port.room(topic)
+            await asyncio.shield(self._port.room(topic))
 
     async def _stable(self, topic: str, accepted: int, timeout: float | None) -> None:
         try:
@@ -111,12 +109,19 @@ class Client:
         gaps: Literal["yield"] = "yield",
         when_slow: str = ...,
         budget: int = ...,
+        patience: float = ...,
         on_batch: OnBatch | None = ...,
         on_gap: OnGap | None = ...,
     ) -> Subscription[Message | Gap]: ...
     @overload
     def subscribe(
-        self, pattern: str, *, gaps: Literal["raise", "ignore"], when_slow: str = ..., budget: int = ...
+        self,
+        pattern: str,
+        *,
+        gaps: Literal["raise", "ignore"],
+        when_slow: str = ...,
+        budget: int = ...,
+        patience: float = ...,
     ) -> Subscription[Message]: ...
     def subscribe(
         self,
@@ -125,21 +130,24 @@ class Client:
         gaps: str = "yield",
         when_slow: str = "block",
         budget: int = DEFAULT_BUDGET,
+        patience: float = DEFAULT_PATIENCE,
         on_batch: OnBatch | None = None,
         on_gap: OnGap | None = None,
     ) -> Subscription[Any]:
         """Subscribe to a topic, or to all that a pattern with `*` or `>` selects.
 
         Without functions the result is read with `async for`, and `budget` bytes may wait to be read before `when_slow`
-        (block, disconnect, drop-oldest, drop-newest) applies. With `on_batch` the function is called for each batch in
-        the event loop, and must not block. Gaps are yielded among the messages, raised as `Missed`, or ignored.
+        (block, disconnect, drop-oldest, drop-newest) applies; one that blocks others and reads nothing for `patience`
+        seconds is cut off. With `on_batch` the function is called for each batch in the event loop, and must not block.
+        Gaps are yielded among the messages, raised as `Missed`, or ignored.
         """
         life = Lifecycle(self._port, check_pattern(pattern))
         sink: Inbox | Handover
         if on_batch is not None:
             sink = Handover(life, on_batch, on_gap, self)
         else:
-            sink = Inbox(life, budget, _choice(WhenSlow, when_slow), _choice(Gaps, gaps), self)
+            slow = _choice(WhenSlow, when_slow)
+            sink = Inbox(life, self, gaps=_choice(Gaps, gaps), when_slow=slow, budget=budget, patience=patience)
         subscription: Subscription[Any] = Subscription(life, sink)
         life.open(sink)
         return subscription
@@ -194,21 +202,3 @@ def _choice(modes: type[Mode], text: str) -> Mode:
         return modes(text)
     except ValueError:
         raise BadInput(f"{text!r} is none of {', '.join(modes)}") from None
-
-
-def _chunks(sealed: Sequence[bytes]) -> Iterable[Sequence[bytes]]:
-    if len(sealed) <= CHUNK_MESSAGES and sum(map(len, sealed)) <= CHUNK_BYTES:
-        return (sealed,) if sealed else ()
-    return _pieces(sealed)
-
-
-def _pieces(sealed: Sequence[bytes]) -> Iterable[Sequence[bytes]]:
-    piece: list[bytes] = []
-    size = 0
-    for one in sealed:
-        if piece and (size + len(one) > CHUNK_BYTES or len(piece) == CHUNK_MESSAGES):
-            yield piece
-            piece, size = [], 0
-        piece.append(one)
-        size += len(one)
-    yield piece

@@ -4,6 +4,7 @@ What has arrived and not been read is charged against a byte budget. A batch is 
 When the budget is used up, the policy decides: ask the node to wait, end the subscription, or drop and say so.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -16,6 +17,8 @@ from cubecast.errors import BadInput, CubecastError, Missed, SlowConsumer
 from cubecast.ids import MessageId, Topic
 from cubecast.net.port import GapNotice
 
+DEFAULT_BUDGET = 8 << 20
+DEFAULT_PATIENCE = 5.0
 MESSAGE_OVERHEAD = 64
 """Bytes charged per message besides its content, about what Python needs to hold it."""
 
@@ -24,7 +27,8 @@ class WhenSlow(StrEnum):
     """What happens when a subscription's budget is used up."""
 
     BLOCK = "block"
-    """The node stops sending, and publishers of the topic are slowed down."""
+    """The node stops sending and publishers of the topic wait; when nothing is read for the time of the subscription's
+    patience, it ends with `SlowConsumer`."""
     DISCONNECT = "disconnect"
     """The subscription ends with `SlowConsumer` after what has arrived."""
     DROP_OLDEST = "drop-oldest"
@@ -43,11 +47,22 @@ class Gaps(StrEnum):
 class Inbox:
     """A `net.port.Sink` that keeps what arrives until it is read."""
 
-    def __init__(self, life: Lifecycle, budget: int, when_slow: WhenSlow, gaps: Gaps, client: Replier | None) -> None:
-        if budget < 1:
-            raise BadInput(f"the budget of a subscription is at least one byte, not {budget}")
+    def __init__(
+        self,
+        life: Lifecycle,
+        client: Replier | None,
+        *,
+        gaps: Gaps = Gaps.YIELD,
+        when_slow: WhenSlow = WhenSlow.BLOCK,
+        budget: int = DEFAULT_BUDGET,
+        patience: float = DEFAULT_PATIENCE,
+    ) -> None:
+        if budget < 1 or patience <= 0:
+            raise BadInput(f"budget and patience of a subscription are more than nothing, not {budget} and {patience}")
         self._life, self._client = life, client
-        self._budget, self._when_slow, self._gaps = budget, when_slow, gaps
+        self._gaps, self._when_slow, self._budget, self._patience = gaps, when_slow, budget, patience
+        self._loop = asyncio.get_running_loop()
+        self._last_read = 0.0
         self._queue: deque[tuple[Batch | Gap | Dropped, int]] = deque()
         self._arrival = life.changed
         self._messages: list[Message | Gap] = []
@@ -78,13 +93,27 @@ class Inbox:
     def _admit(self, event: Batch | Gap, size: int) -> None:
         if self._when_slow is WhenSlow.BLOCK:
             self._append(event, size)
-            if self.held >= self._budget:
+            if self.held >= self._budget and not self._life.is_paused:
                 self._life.pause()
+                self._last_read = self._loop.time()
+                self._loop.call_later(self._patience, self._check_progress)
         elif self.held + size <= self._budget or not self.held:
             self._append(event, size)
         else:
             self._overflow(event, size)
         self._arrival.ring()
+
+    def _check_progress(self) -> None:
+        """Others wait for this reader, but not for one that has stopped."""
+        if self._life.is_paused and not self._life.ended:
+            left = self._last_read + self._patience - self._loop.time()
+            if left > 0:
+                self._loop.call_later(left, self._check_progress)
+            else:
+                self._cut_off(f"nothing was read for {self._patience} s while others waited")
+
+    def _cut_off(self, reason: str) -> None:
+        self._life.leave(SlowConsumer(f"{self._life.pattern}: {reason}"))
 
     def _append(self, event: Batch | Gap, size: int) -> None:
         self._queue.append((event, size))
@@ -92,8 +121,7 @@ class Inbox:
 
     def _overflow(self, event: Batch | Gap, size: int) -> None:
         if self._when_slow is WhenSlow.DISCONNECT:
-            held = f"{self.held} bytes were waiting to be read, the budget is {self._budget}"
-            self._life.leave(SlowConsumer(f"{self._life.pattern}: {held}"))
+            self._cut_off(f"{self.held} bytes were waiting to be read, the budget is {self._budget}")
         elif self._when_slow is WhenSlow.DROP_NEWEST:
             last = self._queue[-1][0] if self._queue else None
             if not isinstance(last, Dropped):
@@ -164,8 +192,10 @@ class Inbox:
     def _release(self) -> None:
         self.held -= self._charged
         self._charged = 0
-        if self.held <= self._budget // 2:
-            self._life.resume()
+        if self._life.is_paused:
+            self._last_read = self._loop.time()
+            if self.held <= self._budget // 2:
+                self._life.resume()
 
     def close(self) -> None:
         """Nothing more is wanted, not even what has arrived."""

@@ -15,23 +15,23 @@ class Lifecycle:
         self.error: CubecastError | None = None
         self._port = port
         self._number: int | None = None
-        self._ready = self._paused = False
+        self._ready = self.is_paused = False
 
     def open(self, sink: Sink) -> None:
         number = self._port.subscribe(self.pattern, sink)
         self._number = number
-        if self._paused:
+        if self.is_paused:
             self._port.pause(number)
 
     def pause(self) -> None:
-        if not self._paused and not self.ended:
-            self._paused = True
+        if not self.is_paused and not self.ended:
+            self.is_paused = True
             if self._number is not None:
                 self._port.pause(self._number)
 
     def resume(self) -> None:
-        if self._paused and not self.ended:
-            self._paused = False
+        if self.is_paused and not self.ended:
+            self.is_paused = False
             if self._number is not None:
                 self._port.resume(self._number)
 

@@ -68,6 +68,8 @@ class Driver:
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self._stopped = False
+        self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
+        self._is_busy = False
 
     # Inputs
 
@@ -89,6 +91,17 @@ class Driver:
             self._input(name, self._loop.time(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
+        """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
+        self._inputs.append((name, now, arguments))
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                while self._inputs:
+                    self._step(*self._inputs.popleft())
+            finally:
+                self._is_busy = False
+
+    def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
@@ -108,9 +121,14 @@ class Driver:
         self._deferred.setdefault(topic, deque())
 
     def let_through(self, topic: Topic) -> None:
-        for sender, packet in self._deferred.pop(topic, ()):
+        waiting = self._deferred.pop(topic, deque())
+        while waiting and topic not in self._deferred:
+            sender, packet = waiting.popleft()
             self._deferred_bytes -= len(packet.frame)
             self._input("packet", self._loop.time(), sender, packet)
+        if waiting:
+            # The first ones filled the subscriber up again.
+            self._deferred[topic].extendleft(reversed(waiting))
 
     def _defer(self, sender: NodeId, packet: Any) -> None:
         if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:
