@@ -45,7 +45,8 @@ class Cluster:
         context = multiprocessing.get_context("spawn")
         self._load = load
         self._pipes: list[Connection] = []
-        self._processes = []
+        self._processes: list[Any] = []
+        self.addresses: list[str] = []
         join: str | None = None
         for number in range(load.members):
             ours, theirs = context.Pipe()
@@ -54,10 +55,10 @@ class Cluster:
             theirs.close()
             self._processes.append(process)
             self._pipes.append(ours)
-            address = self._hear(ours)
-            join = join or address
+            self.addresses.append(self._hear(ours))
+            join = self.addresses[0]
 
-    def tell(self, order: str) -> list[Any]:
+    def tell(self, order: Any) -> list[Any]:
         """All at once; their answers in their order."""
         for pipe in self._pipes:
             pipe.send(order)
@@ -81,7 +82,7 @@ def measure(load: Load, seconds: float, warm_up: float = 1.0, body: Callable[...
     """Let it run, look at a window of it, stop, wait until everything arrived."""
     cluster = Cluster(load, body)
     try:
-        cluster.tell("subscribe")
+        cluster.tell(cluster.addresses)
         cluster.tell("publish")
         time.sleep(warm_up)
         first = cluster.tell("sample" if load.rate else "look")

@@ -39,6 +39,8 @@ class TopicState:
         """A wave of this node is complete: its view holds everybody somebody may have addressed before."""
         self.wave: _OpenWave | None = None
         self.queue: deque[bytes] = deque()
+        self.hurried = False
+        """Somebody waits for the stability of what is queued."""
         self.counter: Counter = 0
         self._numbers = 0
         self._subscriptions = 0
@@ -119,6 +121,7 @@ class TopicState:
         window = self._context.parameters.window
         while self.queue and self.registered and self.unstable < window:
             self._publish(self._next_batch())
+        self.hurried = self.hurried and bool(self.queue)
 
     def _next_batch(self) -> tuple[bytes, ...]:
         """From the head of the queue, as much as one publication may hold; at least one message."""
@@ -152,6 +155,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
+            self.hurried or self.unstable + 1 >= max(1, context.parameters.window // 2),
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
