@@ -13,7 +13,7 @@ from cubecast.errors import BadInput, RemoteProtocolError
 
 BYTES, TEXT, JSON, HEADED = range(4)
 
-_BYTES, _TEXT, _JSON, HEADED_MARK = (bytes([kind]) for kind in range(4))
+MARK_BYTES, MARK_TEXT, MARK_JSON, MARK_HEADED = (bytes([kind]) for kind in range(4))
 _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 _encode_headed = msgspec.msgpack.Encoder().encode
@@ -23,12 +23,12 @@ _decode_headed = msgspec.msgpack.Decoder(tuple[dict[str, str], int, bytes]).deco
 def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
     """Bytes and text as they are, everything else as JSON."""
     if headers is None and type(data) is bytes:
-        return _BYTES + data
+        return MARK_BYTES + data
     kind, body = _body(data)
     if not headers:
         return kind + body
     try:
-        return HEADED_MARK + _encode_headed((_checked(headers), kind[0], body))
+        return MARK_HEADED + _encode_headed((_checked(headers), kind[0], body))
     except UnicodeEncodeError:
         raise BadInput("headers must be valid Unicode") from None
 
@@ -63,13 +63,13 @@ def json(sealed: bytes) -> Any:
 def _body(data: Any) -> tuple[bytes, bytes]:
     if isinstance(data, str):
         try:
-            return _TEXT, data.encode()
+            return MARK_TEXT, data.encode()
         except UnicodeEncodeError:
             raise BadInput("text to publish must be valid Unicode") from None
     if isinstance(data, bytes | bytearray | memoryview):
-        return _BYTES, bytes(data)
+        return MARK_BYTES, bytes(data)
     try:
-        return _JSON, _encode_json(data)
+        return MARK_JSON, _encode_json(data)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise BadInput(f"{type(data).__name__} cannot be published: {error}") from None
 

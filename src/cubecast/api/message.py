@@ -113,8 +113,11 @@ class Batch(Sequence[Message]):
     @property
     def payloads(self) -> list[bytes]:
         """The content of each message as bytes, without making message objects; raises when one is garbled."""
-        headed = envelope.HEADED_MARK
-        return [one[1:] if b"" < one[:1] < headed else envelope.body(one) for one in self.sealed]
+        headed = envelope.HEADED
+        try:
+            return [one[1:] if one[0] < headed else envelope.body(one) for one in self.sealed]
+        except IndexError:
+            raise RemoteProtocolError("an empty envelope: not published through this interface") from None
 
     def __len__(self) -> int:
         return len(self.sealed)
