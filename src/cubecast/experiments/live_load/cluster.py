@@ -11,6 +11,10 @@ from cubecast.errors import CubecastError
 from cubecast.experiments.live_load.member import Load, member
 
 DEADLINE = 60.0
+LOOK = 0.05
+"""Seconds between two looks at how far everybody is."""
+STILL = 60
+"""So many looks without progress, and what is missing counts as lost."""
 
 
 @dataclass(frozen=True)
@@ -88,33 +92,50 @@ def measure(load: Load, seconds: float, warm_up: float = 1.0, body: Callable[...
         first = cluster.tell("sample" if load.rate else "look")
         time.sleep(seconds)
         last = cluster.tell("look")
+        cluster.tell("pause")
         lost = _drain(cluster, load)
-        end = cluster.tell("end")
+        return _measured(load, first, last, lost, cluster.tell("end"))
     finally:
         cluster.close()
-    window = sum(b["time"] - a["time"] for a, b in zip(first, last, strict=True)) / load.members
+
+
+def measure_messages(load: Load) -> Measured:
+    """Let every member publish its number of messages, from the first one until the last is delivered everywhere."""
+    cluster = Cluster(load)
+    try:
+        cluster.tell(cluster.addresses)
+        first = cluster.tell("publish")
+        lost = _drain(cluster, load)
+        last = cluster.tell("pause")
+        return _measured(load, first, last, lost, cluster.tell("end"))
+    finally:
+        cluster.close()
+
+
+def _measured(load: Load, first: list[Any], last: list[Any], lost: int, end: list[Any]) -> Measured:
+    pairs = list(zip(first, last, strict=True))
     return Measured(
         load,
-        window,
-        sum(b["delivered"] - a["delivered"] for a, b in zip(first, last, strict=True)),
+        sum(b["time"] - a["time"] for a, b in pairs) / load.members,
+        sum(b["delivered"] - a["delivered"] for a, b in pairs),
         sum(one["published"] for one in end),
         lost,
         sum(one["violations"] for one in end),
         [value for one in end for value in one["latencies"]],
-        sum(b["cpu"] - a["cpu"] for a, b in zip(first, last, strict=True)),
+        sum(b["cpu"] - a["cpu"] for a, b in pairs),
     )
 
 
 def _drain(cluster: Cluster, load: Load) -> int:
     """How many deliveries are missing once nothing arrives any more."""
-    cluster.tell("pause")
     still, missing, before = 0, 0, -1
-    while still < 20:
+    while still < STILL:
+        time.sleep(LOOK)
         seen = cluster.tell("look")
-        missing = load.members * sum(one["published"] for one in seen) - sum(one["delivered"] for one in seen)
+        published = load.members * (load.messages or 0) or sum(one["published"] for one in seen)
+        missing = load.members * published - sum(one["delivered"] for one in seen)
         if not missing:
             return 0
         still = still + 1 if missing == before else 0
         before = missing
-        time.sleep(0.1)
     return missing

@@ -5,6 +5,7 @@ import gc
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from cubecast.api.client import Client
@@ -31,7 +32,9 @@ class Load:
     """`callback`: a function per batch · `iterate`: one `async for` step per message."""
     rate: float = 0.0
     batch: int = 256
-    journal: Any = None
+    messages: int | None = None
+    """How many each member publishes; as many as it can when None."""
+    journal: Path | None = None
 
 
 class Member:
@@ -126,7 +129,7 @@ class Member:
     async def _write(self, client: Client) -> None:
         match self._load.publish:
             case "batch":
-                while self._publishing:
+                while self._goes_on:
                     await client.publish_batch(TOPIC, self._next(self._load.batch))
                     await asyncio.sleep(0)
             case "single":
@@ -138,7 +141,7 @@ class Member:
         """One call of `publish` in each turn of the event loop. Stamping in advance by the hundred keeps numpy's fixed
         costs out of the measurement; the vectors are then a little older, which makes no check weaker that matters:
         a message published after its stamp depends on no less."""
-        while self._publishing:
+        while self._goes_on:
             for data in self._next(100):
                 await client.publish(TOPIC, data)
                 await asyncio.sleep(0)
@@ -146,12 +149,18 @@ class Member:
     async def _write_at_rate(self, client: Client) -> None:
         loop, pause = asyncio.get_running_loop(), 1.0 / self._load.rate
         due = loop.time() + pause * self._number / self._load.members
-        while self._publishing:
+        while self._goes_on:
             await asyncio.sleep(max(0.0, due - loop.time()))
             await client.publish(TOPIC, self._next(1)[0])
             due += pause
 
+    @property
+    def _goes_on(self) -> bool:
+        return self._publishing and (self._load.messages is None or self._published < self._load.messages)
+
     def _next(self, count: int) -> list[bytes]:
+        if self._load.messages is not None:
+            count = min(count, self._load.messages - self._published)
         messages = self._checker.stamp(self._published + 1, count)
         self._published += count
         return messages
