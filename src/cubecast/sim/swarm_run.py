@@ -10,7 +10,7 @@ from cubecast.ids import NodeId
 from cubecast.protocol.contract import Deliver
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import mask_of
-from cubecast.sim import faults
+from cubecast.sim import fault_injection
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
 from cubecast.sim.protocols import Setup, find, settings_of
@@ -21,7 +21,7 @@ from cubecast.sim.world import MachineFactory, World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import Kind
 
-MOST_EVENTS = 200_000
+MOST_EVENTS = 50_000
 HINTS = 3
 """How often, after healing, every node is told that it may talk to the others again."""
 CALM = 3
@@ -99,7 +99,7 @@ def _install(schedule: Schedule, world: World) -> None:
     for at, node, peer in schedule.suspicions:
         world.at(at, world.suspect, node, peer)
     rng = stream(schedule.seed, "faults")
-    faults.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
+    fault_injection.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
     for k in range(HINTS):
         world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world)
     if schedule.reactions:
