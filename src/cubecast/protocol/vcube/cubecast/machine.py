@@ -87,6 +87,11 @@ class Cubecast:
     def incarnation(self) -> Incarnation:
         return self._life.incarnation
 
+    @property
+    def is_active(self) -> bool:
+        """Known to everybody who lives, so that it takes part."""
+        return self._life.joining is None
+
     # Entry points
 
     def on_start(self, now: float) -> Effects:
@@ -128,6 +133,12 @@ class Cubecast:
             context.send((peer,), Hello(context.by, context.dead))
         else:
             context.send((peer,), Test(context.by, context.dead, True))
+        return self._finish(now)
+
+    def on_expelled(self, now: float, newest: Incarnation) -> Effects:
+        """The driver learned that incarnations of this id up to `newest` were lived already: come back as the next."""
+        if newest >= self.incarnation:
+            self._reincarnate(now, newest + 1)
         return self._finish(now)
 
     def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
@@ -354,12 +365,12 @@ class Cubecast:
             self._start_over()
             self._life.wait_alone(now)
 
-    def _reincarnate(self, now: float) -> None:
+    def _reincarnate(self, now: float, incarnation: Incarnation | None = None) -> None:
         """This life is over: say so, forget it, and come back."""
         for topic in self._wishes:
             self._life.context.emit(Gap(topic, (), "others hold this node faulty; it subscribes again"))
         effects, queues = self._life.context.finish(), self._queues()
-        self._life = self._born(self.incarnation + 1)
+        self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
         self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
         self._retry_set = False
