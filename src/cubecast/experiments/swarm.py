@@ -15,6 +15,7 @@ from cubecast.errors import BadInput
 from cubecast.experiments.beyond_promises import missed_although_ready, needless_restarts
 from cubecast.sim.protocols import find
 from cubecast.sim.schedule import Schedule
+from cubecast.sim.script import scenario
 from cubecast.sim.shrink import shrink
 from cubecast.sim.swarm import draw
 from cubecast.sim.swarm_run import Outcome, Wrap, run
@@ -38,6 +39,10 @@ class Failure:
     def replay(self) -> str:
         return f"cubecast swarm --replay '{self.schedule.to_text()}'"
 
+    def script(self, wrap: Wrap | None = None) -> str:
+        """The same by hand, step by step."""
+        return scenario(self.schedule, self.kind, wrap)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "seed": self.schedule.seed,
@@ -46,6 +51,7 @@ class Failure:
             "faults": [str(fault) for fault in self.schedule.faults],
             "nodes": len(self.schedule.nodes),
             "replay": self.replay,
+            "script": self.script(),
         }
 
 
