@@ -130,11 +130,11 @@ class Cubecast:
         return self._finish(now)
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        """A hint that we may talk to somebody again whom we do not live with: if it lives, one of us must give way."""
+        """A hint that we may talk to somebody again. If one of us does not live with the other, one must give way."""
         context = self._life.context
         if self._life.joining is not None:
             context.send((peer,), Hello(context.by, context.dead))
-        elif not context.registry.alive >> peer & 1:
+        else:
             context.send((peer,), Test(context.by, context.dead, True))
         return self._finish(now)
 
@@ -183,7 +183,9 @@ class Cubecast:
             self._leave(topic)
         for topic in list(self._life.topics):
             self._consider(topic)
-        if self._wishes.follows and self._life.joining is None:
+        if interest is None:
+            self._life.inquiry.end()
+        elif self._life.joining is None:
             self._life.inquiry.begin()
         return self._finish(now)
 

@@ -191,12 +191,14 @@ class Settle(Packet):
 
 @dataclass(slots=True)
 class Obituary(Packet):
-    """The receiver's incarnation is held faulty by the sender, who lives with these nodes."""
+    """The receiver's incarnation is held faulty by the sender, or unknown to it, who lives with these nodes."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
     alive: Bitmap
+    stranger: bool = False
+    """Unknown, not held faulty: the two began apart from each other."""
 
 
 @dataclass(slots=True)
