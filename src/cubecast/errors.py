@@ -23,3 +23,15 @@ class TraceError(CubecastError):
 
 class TruncatedTraceError(TraceError):
     """A trace whose data is missing or damaged: what is there cannot be judged, what is not there cannot be known."""
+
+
+class OutcomeUnknown(CubecastError):  # noqa: N818 - the operation may well have succeeded
+    """The way to the answer broke: the operation may have happened and may not have. Asking again may repeat it."""
+
+
+class Closed(CubecastError):  # noqa: N818 - a state, not an accident
+    """The node, client or subscription is closed. Nothing was done."""
+
+
+class SlowConsumer(CubecastError):  # noqa: N818 - names who is at fault
+    """The application did not read a subscription in time and was cut off, as its policy says."""

@@ -1,6 +1,6 @@
 """Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from unittest.mock import patch
 
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
@@ -8,6 +8,7 @@ from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
+from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.topics import TopicState
@@ -91,17 +92,17 @@ def perfect_detector_assumed() -> AbstractContextManager[object]:
     def stubborn(self, sender, packet):
         return None
 
-    return patch.object(Cubecast, "_on_obituary", stubborn)
+    return patch.object(Lifetime, "on_obituary", stubborn)
 
 
 def incarnation_ignored() -> AbstractContextManager[object]:
     """V5: a restarted node counts from 1 again under its old name."""
-    live = Cubecast._live
+    born = Cubecast._born
 
-    def same(self, incarnation, founders):
-        live(self, 0, founders)
+    def same(self, incarnation, founders=0, version=0):
+        return born(self, 0, founders, version)
 
-    return patch.object(Cubecast, "_live", same)
+    return patch.object(Cubecast, "_born", same)
 
 
 def epoch_ignored() -> AbstractContextManager[object]:
@@ -109,7 +110,7 @@ def epoch_ignored() -> AbstractContextManager[object]:
     original = Cubecast._on_publication
 
     def careless(self, sender, packet):
-        delivery = self._topic(packet.topic).delivery
+        delivery = self._life.topic(packet.topic).delivery
         if delivery is not None:
             delivery.number = Destinations.carried(packet.members, packet.epochs).epoch(self.node)[1]
         original(self, sender, packet)
@@ -145,19 +146,22 @@ def verdicts_kept_private() -> AbstractContextManager[object]:
 
 def no_fence() -> AbstractContextManager[object]:
     """Goes on accepting packets from nodes it holds faulty."""
-    admit, receive = Cubecast._admit, Cubecast._receive
+    admit, receive = Lifetime.admit, Cubecast._receive
 
     def open_door(self, sender, packet):
-        return admit(self, sender, packet) or self._context.registry.is_dead((sender, packet.by))
+        return admit(self, sender, packet) or self.context.registry.is_dead((sender, packet.by))
 
     def careless(self, now, sender, packet):
-        registry = self._context.registry
+        registry = self._life.context.registry
         if registry.is_dead((sender, packet.by)) and packet.publication:
             self._dispatch(sender, packet)
         else:
             receive(self, now, sender, packet)
 
-    return patch.multiple(Cubecast, _admit=open_door, _receive=careless)
+    both = ExitStack()
+    both.enter_context(patch.object(Lifetime, "admit", open_door))
+    both.enter_context(patch.object(Cubecast, "_receive", careless))
+    return both
 
 
 def no_relay() -> AbstractContextManager[object]:
@@ -186,6 +190,18 @@ def covered_dropped_early() -> AbstractContextManager[object]:
                 del self._entries[source]
 
     return patch.object(Barrier, "_prune", prune)
+
+
+def interest_after_the_answer() -> AbstractContextManager[object]:
+    """Answers a wave first and subscribes to what its interest matches afterwards."""
+    consider, original = Cubecast._consider, Cubecast._on_wave
+
+    def late(self, sender, packet):
+        with patch.object(Cubecast, "_consider", lambda self, topic: None):
+            original(self, sender, packet)
+        consider(self, packet.topic)
+
+    return patch.object(Cubecast, "_on_wave", late)
 
 
 COMMON = (

@@ -7,6 +7,7 @@ main = CubecastGroup(
     help="Publish/subscribe in which every subscriber sees causes before effects, and the laboratory that proves it.",
     commands_at={
         "demo": "cubecast.cli.demo:demo",
+        "node": "cubecast.cli.node:node",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",

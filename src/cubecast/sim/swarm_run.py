@@ -1,7 +1,7 @@
 """Run one fault schedule: a phase of faults, then everything heals, then the world must come to rest."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -50,6 +50,8 @@ class Outcome:
     """Why the world did not come to rest, a line per thing some node waits for; empty when it did."""
     crash: str = ""
     """An assertion of a machine that did not hold."""
+    interests_known: dict[NodeId, float] = field(default_factory=dict)
+    """Nodes whose interest is known at the end, and since when."""
 
 
 def run(
@@ -85,7 +87,7 @@ def run(
     except (AssertionError, RemoteProtocolError, LookupError) as error:
         return Outcome(info, events, [], f"{type(error).__name__} at {world.now:g}: {error}")
     world.finish()
-    return Outcome(info, events, stuck)
+    return Outcome(info, events, stuck, interests_known=world.interests_known)
 
 
 def _install(schedule: Schedule, world: World) -> None:
@@ -112,6 +114,11 @@ def _act(world: World, action: Action) -> None:
             world.publish(action.node, action.topic, [b"%d" % k for k in range(action.messages)])
         case "subscribe":
             world.subscribe(action.node, action.topic)
+        case "follow":
+            prefix = action.topic.removesuffix("*")
+            world.follow(action.node, lambda topic: topic.startswith(prefix))
+        case "unfollow":
+            world.follow(action.node, None)
         case _:
             world.unsubscribe(action.node, action.topic)
 

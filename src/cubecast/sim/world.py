@@ -17,7 +17,11 @@ from cubecast.protocol.contract import (
     Deliver,
     Effects,
     Failed,
+    Follower,
     Gap,
+    Interest,
+    InterestKnown,
+    InterestMatched,
     Machine,
     Observe,
     Published,
@@ -63,6 +67,7 @@ class World:
         self.crashed: dict[NodeId, float] = {}
         self.paused: dict[NodeId, list[tuple[Any, ...]]] = {}
         self.subscriptions: dict[NodeId, set[str]] = {node: set() for node in nodes}
+        self.interests_known: dict[NodeId, float] = {}  # since when
         self._make = make
         self._coded = coded
         self._careful = careful
@@ -230,6 +235,17 @@ class World:
         self.subscriptions[node].discard(topic)
         return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
 
+    def follow(self, node: NodeId, interest: Interest | None) -> bool:
+        """Declare an interest in topics, known or to come; False when the node is down or its protocol cannot."""
+        if node in self.paused:
+            return self._postpone(node, self.follow, node, interest)
+        machine = self.machines[node]
+        if node in self.crashed or not isinstance(machine, Follower):
+            return False
+        self.interests_known.pop(node, None)
+        self._apply(node, machine.follow(self.now, interest))
+        return True
+
     def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
         self.paused[node].append((self.now, 0, _CALL, call, arguments))
         return True
@@ -255,6 +271,7 @@ class World:
             self._away.add(node)
             self.paused.pop(node, None)
             self.subscriptions[node] = set()
+            self.interests_known.pop(node, None)
 
     def restart(self, node: NodeId) -> None:
         """A new machine with the next incarnation; it remembers nothing."""
@@ -365,6 +382,10 @@ class World:
                 self._record_acknowledged(node, incarnation, effect)
             case Reincarnated():
                 self._reincarnate(node, effect)
+            case InterestMatched():
+                self._match_interest(node, effect)
+            case InterestKnown():
+                self.interests_known[node] = self.now
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
                 self._record_effect(node, effect)
@@ -374,11 +395,16 @@ class World:
                 assert_never(effect)
 
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> None:
+        self.interests_known.pop(node, None)
         self._record(node, Kind.STOP)
         self.incarnations[node] = effect.incarnation
         self._record(node, Kind.START)
         for topic in effect.topics:
             self._record(node, Kind.SUBSCRIBE, topic=topic)
+
+    def _match_interest(self, node: NodeId, effect: InterestMatched) -> None:
+        self._record(node, Kind.SUBSCRIBE if effect.on else Kind.UNSUBSCRIBE, topic=effect.topic)
+        (self.subscriptions[node].add if effect.on else self.subscriptions[node].discard)(effect.topic)
 
     def _set_timer(self, node: NodeId, effect: SetTimer) -> None:
         key, incarnation = (node, effect.timer), self.incarnations[node]

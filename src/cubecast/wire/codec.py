@@ -10,7 +10,7 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
-from cubecast.protocol.vcube.cubecast.packets import PACKETS as CUBECAST_PACKETS
+from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
@@ -18,8 +18,9 @@ from cubecast.protocol.vcube.vcube_pb_packets import Membership
 # Tags are part of the format: append, never renumber.
 PACKETS: tuple[type, ...] = (
     *(Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle),
-    *CUBECAST_PACKETS,
+    *FIRST_PACKETS,
     Membership,
+    *LATER_PACKETS,
 )
 MAX_PACKET_BYTES = 1 << 20
 

@@ -206,5 +206,32 @@ class Test(Packet):
     asking: bool
 
 
-AnyPacket: TypeAlias = Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test
-PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
+@dataclass(slots=True)
+class Inquiry(Packet):
+    """Which topics do you know beyond this one, in alphabetical order?"""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    number: int
+    after: Topic
+
+
+@dataclass(slots=True)
+class TopicList(Packet):
+    """The answer to an inquiry of the receiver's incarnation."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    incarnation: Incarnation
+    number: int
+    after: Topic
+    topics: tuple[Topic, ...]
+    more: bool
+
+
+AnyPacket: TypeAlias = (
+    Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test | Inquiry | TopicList
+)
+FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
+LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList)
+PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)

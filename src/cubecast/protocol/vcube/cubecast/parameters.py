@@ -26,6 +26,9 @@ class Parameters:
     window: int = 8
     """Own publications (batches) per topic that may be unstable at a time."""
     max_batch: int = 512
+    """Messages per publication at most."""
+    max_batch_bytes: int = 65_536
+    """Payload bytes per publication at most; a larger message goes alone."""
     retry: float = 400.0
     """After this long without an answer things are sent again; more than a round trip."""
     detection: Detection = Detection.DRIVER
@@ -37,7 +40,7 @@ class Parameters:
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:
             raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
-        for name in ("window", "max_batch", "max_dependencies"):
+        for name in ("window", "max_batch", "max_batch_bytes", "max_dependencies"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("retry", "round_length", "patience"):

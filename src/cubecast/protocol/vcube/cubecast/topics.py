@@ -114,10 +114,19 @@ class TopicState:
 
     def pump(self) -> None:
         """Publish what the window and our own wave allow."""
-        parameters = self._context.parameters
-        while self.queue and self.registered and self.unstable < parameters.window:
-            count = min(len(self.queue), parameters.max_batch)
-            self._publish(tuple(self.queue.popleft() for _ in range(count)))
+        window = self._context.parameters.window
+        while self.queue and self.registered and self.unstable < window:
+            self._publish(self._next_batch())
+
+    def _next_batch(self) -> tuple[bytes, ...]:
+        """From the head of the queue, as much as one publication may hold; at least one message."""
+        parameters, queue = self._context.parameters, self.queue
+        batch, room = [queue.popleft()], parameters.max_batch_bytes
+        room -= len(batch[0])
+        while queue and len(batch) < parameters.max_batch and len(queue[0]) <= room:
+            room -= len(queue[0])
+            batch.append(queue.popleft())
+        return tuple(batch)
 
     @property
     def unstable(self) -> int:
