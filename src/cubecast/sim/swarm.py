@@ -86,6 +86,7 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
         "window": str(rng.choice((1, 2, 8, 64))),
         "max_batch": str(rng.choice((1, 2, 512))),
         "retry": str(rng.choice((250.0, 500.0, 1000.0))),
+        "aggregation": rng.choice(("off", "on")),
         "patience": "1500.0",
         "round_length": "500.0",
     }
