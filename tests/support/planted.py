@@ -1,6 +1,6 @@
 """Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
 
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from unittest.mock import patch
 
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
@@ -10,6 +10,7 @@ from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.postponing import Postponing, _causes
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.views import View
@@ -204,6 +205,27 @@ def interest_after_the_answer() -> AbstractContextManager[object]:
     return patch.object(Cubecast, "_on_wave", late)
 
 
+@contextmanager
+def postponed_for_ever():
+    """A forwarder waits for the cause of a publication whatever became of it, and however long it takes."""
+    spread = Dissemination._spread
+
+    def stubborn(self, copy, wanted, again):
+        spread(self, copy, wanted, False)
+        if again:
+            spread(self, copy, wanted & ~copy.postponed, True)
+
+    def trusting(self, copy, s, part):
+        for source, counter, excused in _causes(copy):
+            here = self._kept.find(source, counter) or self._kept.is_stable(source, counter)
+            if not here and not excused & part:
+                return source
+        return None
+
+    with patch.object(Dissemination, "_spread", stubborn), patch.object(Postponing, "_awaited", trusting):
+        yield
+
+
 COMMON = (
     ack_before_forward,
     forget_before_stable,
@@ -218,6 +240,7 @@ COMMON = (
     destinations_not_learned,
     no_fence,
     no_relay,
+    postponed_for_ever,
 )
 RARE = (publish_before_own_wave,)
 # Found by thousands of schedules at best: test_cubecast_rules_matter shows each in its smallest form.

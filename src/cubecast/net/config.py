@@ -6,7 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
-from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MAX_PAYLOAD = 1 << 20
@@ -32,6 +32,8 @@ class NodeConfig:
     window: int = 8
     max_batch: int = 512
     max_payload: int = MAX_PAYLOAD
+    aggregation: bool = False
+    """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
     retry: float = 0.5
     round_length: float = 0.5
     patience: float = 3.0
@@ -67,6 +69,7 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             max_batch=self.max_batch,
+            aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
             detection=Detection.DIAGNOSIS,
             round_length=self.round_length,

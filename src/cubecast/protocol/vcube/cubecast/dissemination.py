@@ -196,5 +196,6 @@ class Dissemination:
 
     def invariants(self) -> None:
         for copy in self.copies():
-            waits = self._postponing is not None and self._postponing.is_waiting(copy)
-            assert not copy.postponed or waits, f"{copy.packet.message} is postponed and waits for nothing"
+            if copy.postponed:
+                waits = self._postponing is not None and self._postponing.is_waiting(copy)
+                assert waits, f"{copy.packet.message} is postponed and waits for nothing"
