@@ -34,6 +34,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Hello,
     Inquiry,
@@ -213,6 +214,9 @@ class Cubecast:
         match packet:
             case Publication():
                 self._on_publication(sender, packet)
+            case Convoy():
+                for publication in packet.publications():
+                    self._on_publication(sender, publication)
             case Ack():
                 self._on_ack(sender, packet)
             case Ask():
@@ -293,7 +297,10 @@ class Cubecast:
             delivery.receive(copy)
 
     def _discard(self, packet: AnyPacket) -> None:
-        if isinstance(packet, Publication):
+        if isinstance(packet, Convoy):
+            for publication in packet.publications():
+                self._discard(publication)
+        elif isinstance(packet, Publication):
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)
                 self._life.context.emit(Observe("discard", packet.topic, message))
