@@ -43,7 +43,10 @@ def test_three_people_chat():
         assert [await _line(one) for one in everybody] == ["bob: lunch?"] * 3
         await _type(cid, "yes")
         assert [await _line(one) for one in everybody] == ["cid: yes"] * 3
-        for one in everybody:
+        ann.kill()
+        await _type(bob, "where is ann?")
+        assert [await _line(one) for one in others] == ["bob: where is ann?"] * 2
+        for one in others:
             output, errors = await one.communicate(b"")
             assert (output, errors, one.returncode) == (b"", b"", 0)
 
