@@ -25,7 +25,7 @@ class Client:
     def __init__(self, port: Port) -> None:
         self._port = port
         self._requests = Requests(self)
-        self._services: list[Service] = []
+        self._services: set[Service] = set()
         self._closed = False
 
     # -- publishing
@@ -49,8 +49,7 @@ class Client:
         sealed = MARK_BYTES + data if type(data) is bytes and headers is None else seal(data, headers)
         port = self._port
         if not port.has_room(topic):
-            async with asyncio.timeout(timeout):
-                await self._room(topic)
+            await self._room(topic, timeout)
         accepted = port.publish(topic, (sealed,))
         if wait is not None:
             await self._stable(topic, accepted, timeout)
@@ -78,17 +77,20 @@ class Client:
         accepted = 0
         for chunk in pieces(sealed):
             if not self._port.has_room(topic):
-                async with asyncio.timeout(timeout):
-                    await self._room(topic)
+                await self._room(topic, timeout)
             accepted = self._port.publish(topic, chunk)
         if wait is not None and sealed:
             await self._stable(topic, accepted, timeout)
 
-    async def _room(self, topic: str) -> None:
+    async def _room(self, topic: str, timeout: float | None) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
         # because another publisher that waited may have used the room up.
-        while not self._port.has_room(topic):
-            await asyncio.shield(self._port.room(topic))
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._port.has_room(topic):
+                    await asyncio.shield(self._port.room(topic))
+        except TimeoutError:
+            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
 
     async def _stable(self, topic: str, accepted: int, timeout: float | None) -> None:
         try:
@@ -166,8 +168,8 @@ class Client:
 
     def serve(self, pattern: str, handler: Handler) -> Service:
         """Answer each request with what the handler, plain or async, returns; closed with the client or by itself."""
-        service = Service(self, self.subscribe(pattern, gaps="ignore"), handler)
-        self._services.append(service)
+        service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
+        self._services.add(service)
         return service
 
     # -- the rest
@@ -181,7 +183,7 @@ class Client:
         if not self._closed:
             self._closed = True
             self._requests.close()
-            for service in self._services:
+            for service in list(self._services):
                 await service.close()
             await self._port.close()
 

@@ -123,7 +123,7 @@ class ClientPort:
             self._heart.cancel()
         uncertain = self._publications.connection_lost(self._node)
         if uncertain.messages:
-            self._on_uncertain(uncertain)
+            self._loop.call_soon(self._on_uncertain, uncertain)
         if not self._is_shut:
             log.info("lost %s: %s", self._node, error or "closed")
             self._moving = self._loop.create_task(self._move(), name="move to another node")
