@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar, overload
 
 from cubecast.api import requests
-from cubecast.api.envelope import MARK_BYTES, seal
+from cubecast.api.envelope import seal, seal_all
 from cubecast.api.handover import Handover, OnBatch, OnGap
 from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
@@ -45,12 +45,11 @@ class Client:
         the event loop unless the budget is used up. With `wait="stable"` returns when it reached everybody it is for.
         Too late for `timeout`: `TimeoutError` when nothing was published, `OutcomeUnknown` when it was.
         """
-        # The usual case is spelled out: a call more would be felt.
-        sealed = MARK_BYTES + data if type(data) is bytes and headers is None else seal(data, headers)
+        sealed = (seal(data, headers),)
         port = self._port
         if not port.has_room(topic):
             await self._room(topic, timeout)
-        accepted = port.publish(topic, (sealed,))
+        accepted = port.publish(topic, sealed)
         if wait is not None:
             await self._stable(topic, accepted, timeout)
 
@@ -73,7 +72,7 @@ class Client:
 
         When cancelled or timed out, those published so far are the first ones of the list.
         """
-        sealed = [MARK_BYTES + data if type(data) is bytes else seal(data) for data in batch]
+        sealed = seal_all(batch)
         accepted = 0
         for chunk in pieces(sealed):
             if not self._port.has_room(topic):

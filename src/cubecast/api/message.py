@@ -111,13 +111,9 @@ class Batch(Sequence[Message]):
         return self.origin.incarnation
 
     @property
-    def payloads(self) -> list[bytes]:
+    def payloads(self) -> Sequence[bytes]:
         """The content of each message as bytes, without making message objects; raises when one is garbled."""
-        headed = envelope.HEADED
-        try:
-            return [one[1:] if one[0] < headed else envelope.body(one) for one in self.sealed]
-        except IndexError:
-            raise RemoteProtocolError("an empty envelope: not published through this interface") from None
+        return envelope.bodies(self.sealed)
 
     def __len__(self) -> int:
         return len(self.sealed)
