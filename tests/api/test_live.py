@@ -187,6 +187,18 @@ def test_the_blocking_facade_talks_to_live_nodes():
     run(main(), 30)
 
 
+def test_the_largest_message_passes_and_a_larger_one_is_refused():
+    async def main():
+        async with cluster(2) as (ann, bob), cubecast.connect(ann.address) as thin, bob.subscribe("t") as heard:
+            for publisher in (ann, thin):
+                await publisher.publish("t", bytes(1 << 20), wait="stable", timeout=10)
+                assert len((await heard.next(10)).data) == 1 << 20
+                with pytest.raises(BadInput, match="1048576"):
+                    await publisher.publish("t", bytes((1 << 20) + 1))
+
+    run(main(), 30)
+
+
 def test_bad_input_is_told_in_one_line():
     async def main():
         async with cluster(1, max_payload=1000) as (ann,):
