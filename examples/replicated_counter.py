@@ -11,6 +11,7 @@ import asyncio
 import cubecast
 
 TOPIC = "counter.visits"
+QUESTION = "what are your totals?"
 
 
 class ReplicatedCounter:
@@ -31,9 +32,11 @@ class ReplicatedCounter:
     async def follow(self) -> None:
         """Runs until cancelled."""
         async with self._node.subscribe(TOPIC) as heard:
-            await self._node.publish(TOPIC, "what are your totals?")
+            await self._node.publish(TOPIC, QUESTION)
             async for event in heard:
-                if isinstance(event, cubecast.Gap) or event.data == "what are your totals?":
+                if isinstance(event, cubecast.Gap):
+                    await self._node.publish(TOPIC, QUESTION)
+                elif event.data == QUESTION:
                     await self._node.publish(TOPIC, {"total": self._own})
                 else:
                     self._totals[event.source] = event.data["total"]
