@@ -7,10 +7,9 @@ sees what they tell of.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.journal import Journal
 from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
@@ -32,6 +31,9 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.wire.codec import decode, encode
+
+if TYPE_CHECKING:
+    from cubecast.net.journal import Journal
 
 
 class Listener(Protocol):
@@ -57,7 +59,7 @@ class Driver:
         turn: Turn,
         *,
         deferral_budget: int,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
     ) -> None:
         self.machine = machine
         self._listener = listener

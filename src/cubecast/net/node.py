@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
@@ -14,11 +14,13 @@ from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.joining import Admission, apply_for_a_place, remember
-from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+
+if TYPE_CHECKING:
+    from cubecast.net.journal import Journal
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +83,9 @@ class LiveNode:
         founders = 1 << node if admission.is_founder else 0
         machine = Cubecast(node, config.parameters(admission.dimension, founders), incarnation=incarnation)
         if config.journal is not None:
+            # Here, because it brings Parquet along, which a node that writes no trace does without.
+            from cubecast.net.journal import Journal
+
             packets = config.journal_packets
             self._journal = Journal(config.journal, node, incarnation, self.instance, packets=packets)
             self._journal.started(now)
