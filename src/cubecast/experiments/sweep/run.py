@@ -1,15 +1,13 @@
 """Runs a sweep on Spark. The driver plans, waits, and gathers; every point is somebody else's task."""
 
-import pickle
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
@@ -21,7 +19,7 @@ from cubecast.experiments.sweep.plan import Batch, batches, checked_points
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
 from cubecast.experiments.sweep.results import column, means, row_of, write_results
 from cubecast.experiments.sweep.store import Store
-from cubecast.experiments.sweep.task import OK, Work, run_batch
+from cubecast.experiments.sweep.task import OK, Work, run_batches
 
 MOST_NAMED = 5
 
@@ -96,11 +94,10 @@ def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: List
 
 
 def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[str], listener: Listener) -> None:
-    """One partition per batch, in order. `range` with as many partitions as rows is never coalesced into fewer."""
+    """One partition per batch, in order. An RDD, as no column is involved: workers need not load Arrow and pandas."""
     context, store = spark.sparkContext, Store(Path(work.directory))
     group = f"sweep-{uuid4()}"
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_task_of(work, tasks), "id string")
-    job = Job(frame, group)
+    job = Job(context.parallelize(tasks, len(tasks)).mapPartitions(partial(run_batches, work)), group)
     with Watch(store, points, context.statusTracker(), group, listener):
         try:
             error = job.result()
@@ -110,19 +107,6 @@ def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[st
             raise
     if error is not None:
         raise SweepFailedError(_told(store, error)) from error
-
-
-def _task_of(work: Work, tasks: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # Packed one by one: a task unpacks its own batch and not those of all others.
-    packed = [pickle.dumps(batch) for batch in tasks]
-
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for some in numbers:
-            for number in some.column(0).to_pylist():
-                ids = list(run_batch(work, pickle.loads(packed[number])))
-                yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
-
-    return run
 
 
 def _told(store: Store, error: Exception) -> str:
