@@ -17,7 +17,7 @@ from cubecast.experiments.sweep.job import Job
 from cubecast.experiments.sweep.kinds import find_kind
 from cubecast.experiments.sweep.plan import Batch, batches, checked_points
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
-from cubecast.experiments.sweep.results import column, means, row_of, write_results
+from cubecast.experiments.sweep.results import About, column, means, row_of, write_results
 from cubecast.experiments.sweep.store import Store
 from cubecast.experiments.sweep.task import OK, Work, run_batches
 
@@ -89,8 +89,9 @@ def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: List
             "do driver and executors see the same directory?"
         )
     rows = _rows(sweep, points, complete, store)
-    write_results(rows, store.results)
-    return _outcome(sweep, points, rows, len(waiting), time.perf_counter() - began, store)
+    about = About(sweep.name, sweep.seed, [column(name) for name in sweep.varied()], list(kind.headline))
+    write_results(rows, store.results, about)
+    return _outcome(about, points, rows, len(waiting), time.perf_counter() - began, store)
 
 
 def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[str], listener: Listener) -> None:
@@ -131,15 +132,14 @@ def _rows(sweep: Sweep, points: list[Point], complete: dict[str, Parameters], st
 
 
 def _outcome(
-    sweep: Sweep, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: Store
+    about: About, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: Store
 ) -> Outcome:
     labels = {point.id: point.label for point in points}
     slowest = sorted(rows, key=lambda row: -row["seconds"])[:MOST_NAMED]
     failed = [row for row in rows if row["status"] != OK]
-    varied = [column(name) for name in sweep.varied()]
     return Outcome(
-        sweep=sweep.name,
-        seed=sweep.seed,
+        sweep=about.sweep,
+        seed=about.seed,
         points=len(points),
         executed=executed,
         reused=len(points) - executed,
@@ -149,5 +149,5 @@ def _outcome(
         results=str(store.results),
         slowest=[{"point": labels[row["id"]], "seconds": round(row["seconds"], 3)} for row in slowest],
         failed=[{"point": labels[row["id"]], "error": row["error"]} for row in failed[:MOST_NAMED]],
-        means=means(rows, varied, find_kind(sweep.point).headline),
+        means=means(rows, about.varied, about.headline),
     )
