@@ -35,5 +35,6 @@ def demo(context: click.Context, out: Path, master: str | None, seed: int, as_js
     else:
         for table in demo_tables(result):
             output.print(table)
+        output.print(f"the report with plots is {result['report']}")
         output.print(f"traces are in {out / 'traces'}; look closer with: cubecast check {out / 'traces' / 'vcube-ps'}")
     context.exit(OK if found == expected else VIOLATED)

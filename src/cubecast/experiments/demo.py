@@ -9,6 +9,7 @@ from typing import Any
 from cubecast.check import check_directory
 from cubecast.check.mutate import MUTATORS
 from cubecast.errors import BadInput
+from cubecast.report.document import require_drawing
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_directory
 from cubecast.trace.reader import read_trace
@@ -29,6 +30,7 @@ def conversation(protocol: str, seed: int) -> SimConfig:
 
 def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
     """Everything below `directory`; what happened, for a table."""
+    require_drawing()
     traces = {name: directory / "traces" / name for name in (*SYSTEMS, DAMAGED)}
     _clear(directory, traces.values())
     figures = {}
@@ -39,8 +41,16 @@ def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str]
     say("checking the traces with the reference checker")
     checked = {name: check_directory(path).to_json() for name, path in traces.items()}
     say("starting Spark and verifying the same traces")
-    verified, measured = _with_spark(list(traces.values()), master)
-    return {"seed": seed, "figures": figures, "checked": checked, "verified": verified, "measured": measured}
+    report = directory / "report.html"
+    verified, measured = _with_spark(list(traces.values()), master, report)
+    return {
+        "seed": seed,
+        "figures": figures,
+        "checked": checked,
+        "verified": verified,
+        "measured": measured,
+        "report": str(report),
+    }
 
 
 def _clear(directory: Path, traces: Any) -> None:
@@ -62,11 +72,14 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
         writer.write_all(mutant)
 
 
-def _with_spark(traces: list[Path], master: str | None) -> tuple[dict[str, str], dict[str, Any]]:
+def _with_spark(traces: list[Path], master: str | None, report: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Each trace's verdict, and the metrics of all but the damaged one."""
     from cubecast.pipeline.metrics.measure import measure
     from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.verify import verify
+    from cubecast.report.build import write_trace_report
 
     spark = spark_session(master)
-    verified = {Path(one.run.directory).name: one.verdict for one in verify(spark, traces).runs}
-    return verified, measure(spark, traces[:-1]).to_json()
+    verification, metrics = verify(spark, traces), measure(spark, traces[:-1])
+    write_trace_report("cubecast: the demonstration", verification, metrics, report)
+    return {Path(one.run.directory).name: one.verdict for one in verification.runs}, metrics.to_json()
