@@ -61,7 +61,7 @@ class Driver:
         self.machine = machine
         self._listener = listener
         self._send = send
-        self._journal = journal
+        self.journal = journal
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
@@ -89,8 +89,8 @@ class Driver:
             self._input(name, self._loop.time(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
-        if self._journal is not None:
-            self._journal.input(name, now, arguments)
+        if self.journal is not None:
+            self.journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         self._apply(now, entry(now, *arguments))
         self._listener.on_step()
@@ -120,11 +120,11 @@ class Driver:
     # Effects
 
     def _apply(self, now: float, effects: Effects) -> None:
-        if self._journal is not None:
+        if self.journal is not None:
             for effect in effects:
                 if isinstance(effect, Send) and effect.packet.frame is None:
                     effect.packet.frame = encode(effect.packet)
-            self._journal.effects(now, effects)
+            self.journal.effects(now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:

@@ -114,6 +114,14 @@ class LiveNode:
             log.warning("closing although something is still under way: %s", self._waiting())
         await self._shut()
 
+    async def end_journal(self) -> None:
+        """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
+        await self.port.published_all()
+        await self._rest()
+        if self._driver is not None and self._journal is not None:
+            self._journal.ended(asyncio.get_running_loop().time(), at_rest=True)
+            self._journal = self._driver.journal = None
+
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
 
