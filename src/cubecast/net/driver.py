@@ -7,6 +7,7 @@ sees what they tell of.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from time import monotonic
 from typing import Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
@@ -75,7 +76,7 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now = self._loop.time()
+        now = monotonic()
         for frame in frames:
             packet = decode(frame)
             if self._deferred and packet.publication and packet.topic in self._deferred:
@@ -86,7 +87,7 @@ class Driver:
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
         if not self._stopped:
-            self._input(name, self._loop.time(), *arguments)
+            self._input(name, monotonic(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
         if self.journal is not None:
@@ -110,7 +111,7 @@ class Driver:
     def let_through(self, topic: Topic) -> None:
         for sender, packet in self._deferred.pop(topic, ()):
             self._deferred_bytes -= len(packet.frame)
-            self._input("packet", self._loop.time(), sender, packet)
+            self._input("packet", monotonic(), sender, packet)
 
     def _defer(self, sender: NodeId, packet: Any) -> None:
         if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:

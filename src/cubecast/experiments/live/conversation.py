@@ -78,9 +78,8 @@ async def _talk(crew: Crew, questions: int) -> None:
         member.order("talk", partners=partners)
 
     def enough(member: Member) -> bool:
-        return member.latest.get("asked", {"questions": 0})["questions"] >= (
-            questions if _is_old(member) else QUESTIONS
-        )
+        asked: int = member.latest.get("asked", {"questions": 0})["questions"]
+        return asked >= (questions if _is_old(member) else QUESTIONS)
 
     await crew.until(lambda: all(map(enough, crew.living)), PATIENCE, f"{questions} questions of everybody")
 

@@ -1,4 +1,4 @@
-"""A member of a causal conversation: it asks, answers what it is asked, and watches that no answer precedes its question.
+"""A member of a causal conversation: it asks, answers what it is asked, and watches that no answer comes too early.
 
 Each next question is asked when the first answer to the last one was delivered, so the conversation is as fast as the
 system and stops for nobody in particular.
