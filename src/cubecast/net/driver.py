@@ -62,13 +62,15 @@ class Driver:
         self.machine = machine
         self._listener = listener
         self._send = send
-        self.journal = journal
+        self._journal = journal
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self._stopped = False
+        self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
+        self._is_busy = False
 
     # Inputs
 
@@ -90,8 +92,19 @@ class Driver:
             self._input(name, monotonic(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
-        if self.journal is not None:
-            self.journal.input(name, now, arguments)
+        """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
+        self._inputs.append((name, now, arguments))
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                while self._inputs:
+                    self._step(*self._inputs.popleft())
+            finally:
+                self._is_busy = False
+
+    def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
+        if self._journal is not None:
+            self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         self._apply(now, entry(now, *arguments))
         self._listener.on_step()
@@ -102,6 +115,17 @@ class Driver:
             handle.cancel()
         self._timers.clear()
 
+    def end_journal(self, *, at_rest: bool) -> None:
+        """The history ends here, even if the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.ended(monotonic(), at_rest=at_rest)
+
+    def drop_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.drop()
+
     # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
 
@@ -109,9 +133,14 @@ class Driver:
         self._deferred.setdefault(topic, deque())
 
     def let_through(self, topic: Topic) -> None:
-        for sender, packet in self._deferred.pop(topic, ()):
+        waiting = self._deferred.pop(topic, deque())
+        while waiting and topic not in self._deferred:
+            sender, packet = waiting.popleft()
             self._deferred_bytes -= len(packet.frame)
             self._input("packet", monotonic(), sender, packet)
+        if waiting:
+            # The first ones filled the subscriber up again.
+            self._deferred[topic].extendleft(reversed(waiting))
 
     def _defer(self, sender: NodeId, packet: Any) -> None:
         if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:
@@ -121,11 +150,11 @@ class Driver:
     # Effects
 
     def _apply(self, now: float, effects: Effects) -> None:
-        if self.journal is not None:
+        if self._journal is not None:
             for effect in effects:
                 if isinstance(effect, Send) and effect.packet.frame is None:
                     effect.packet.frame = encode(effect.packet)
-            self.journal.effects(now, effects)
+            self._journal.effects(now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:

@@ -8,10 +8,11 @@ from typing import Any
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
+from cubecast.net.clients import Clients
 from cubecast.net.config import NodeConfig
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
-from cubecast.net.handshake import Place, Refused
+from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
@@ -40,8 +41,11 @@ class LiveNode:
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_stepped = self._stepped
+        self.port.on_status = self.status
+        self.port.on_close = self.close
+        self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.reception.on_client = self.clients.accept
         self._driver: Driver | None = None
-        self._journal: Journal | None = None
         self._active: asyncio.Future[None] | None = None
         self._rested: asyncio.Future[None] | None = None
         self._closed = False
@@ -63,6 +67,7 @@ class LiveNode:
                         raise
                     self._leave_place()
         except BaseException:
+            self._leave_place()
             await self._shut()
             raise
 
@@ -75,19 +80,18 @@ class LiveNode:
         remember(config, incarnation)
         founders = 1 << node if admission.is_founder else 0
         machine = Cubecast(node, config.parameters(admission.dimension, founders), incarnation=incarnation)
+        journal = None
         if config.journal is not None:
-            packets = config.journal_packets
-            self._journal = Journal(config.journal, node, incarnation, self.instance, packets=packets)
-            self._journal.started(now)
-        self._driver = Driver(
-            machine, self.port, self._peers.send, deferral_budget=config.peer_budget, journal=self._journal
-        )
+            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+            journal.started(now)
+        self._driver = Driver(machine, self.port, self._peers.send, deferral_budget=config.peer_budget, journal=journal)
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
-        """Somebody else got the id first."""
+        """Somebody else got the id first, so nothing of this belongs to its history."""
         if self._driver is not None:
             self._driver.stop()
+            self._driver.drop_journal()
         self._directory.vacate()
 
     @property
@@ -101,10 +105,43 @@ class LiveNode:
         """What others dial."""
         return self.reception.address
 
+    def _who(self) -> Accepted | None:
+        """What a client is told."""
+        me, directory = self._directory.me, self._directory
+        if me is None or self._driver is None or not self._driver.machine.is_active:
+            return None
+        return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
+
+    def status(self) -> dict[str, Any]:
+        """This node and what it knows of the others, for people and programs."""
+        places = sorted(self._directory.places.values(), key=lambda place: place.node)
+        members = [
+            {
+                "node": place.node,
+                "incarnation": place.incarnation,
+                "address": place.address,
+                "is_connected": place == self._directory.me or self._peers.is_connected(place.node),
+            }
+            for place in places
+        ]
+        return {
+            "node": self.place.node,
+            "incarnation": self.place.incarnation,
+            "address": self.place.address,
+            "cluster": self.config.cluster,
+            "dimension": self._directory.dimension,
+            "members": members,
+            "clients": len(self.clients),
+            "queued": {str(node): size for node, size in self._peers.queued.items()},
+            "waiting": self._waiting(),
+            **self.port.describe(),
+        }
+
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
             return
+        self.clients.close()
         try:
             async with asyncio.timeout(CLOSING_TIME):
                 await self.port.published_all()
@@ -118,9 +155,8 @@ class LiveNode:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
         await self.port.published_all()
         await self._rest()
-        if self._driver is not None and self._journal is not None:
-            self._journal.ended(asyncio.get_running_loop().time(), at_rest=True)
-            self._journal = self._driver.journal = None
+        if self._driver is not None:
+            self._driver.end_journal(at_rest=True)
 
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
@@ -135,9 +171,8 @@ class LiveNode:
         self._closed = True
         if self._driver is not None:
             self._driver.stop()
-        if self._journal is not None:
-            self._journal.ended(asyncio.get_running_loop().time(), at_rest=not self._waiting())
-            self._journal = None
+            self._driver.end_journal(at_rest=not self._waiting())
+        self.clients.close()
         self._peers.close()
         await self.reception.close()
         self.port.shut(None)
