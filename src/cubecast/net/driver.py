@@ -81,6 +81,7 @@ class Driver:
         now = monotonic()
         for frame in frames:
             packet = decode(frame)
+            packet.born = now
             if self._deferred and packet.publication and packet.topic in self._deferred:
                 self._defer(sender, packet)
             else:
@@ -141,6 +142,11 @@ class Driver:
         if waiting:
             # The first ones filled the subscriber up again.
             self._deferred[topic].extendleft(reversed(waiting))
+
+    @property
+    def held_back(self) -> dict[Topic, int]:
+        """Per topic, the publications that wait outside the machine."""
+        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
 
     def _defer(self, sender: NodeId, packet: Any) -> None:
         if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:

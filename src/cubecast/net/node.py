@@ -18,6 +18,7 @@ from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.status import describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 log = logging.getLogger(__name__)
@@ -113,26 +114,9 @@ class LiveNode:
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
     def status(self) -> dict[str, Any]:
-        """This node and what it knows of the others, for people and programs."""
-        places = sorted(self._directory.places.values(), key=lambda place: place.node)
-        members = [
-            {
-                "node": place.node,
-                "incarnation": place.incarnation,
-                "address": place.address,
-                "is_connected": place == self._directory.me or self._peers.is_connected(place.node),
-            }
-            for place in places
-        ]
-        return {
-            "node": self.place.node,
-            "incarnation": self.place.incarnation,
-            "address": self.place.address,
-            "cluster": self.config.cluster,
-            "dimension": self._directory.dimension,
-            "members": members,
+        """This node and what it knows of the others, for people and programs. Times are in seconds."""
+        return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
-            "queued": {str(node): size for node, size in self._peers.queued.items()},
             "waiting": self._waiting(),
             **self.port.describe(),
         }
