@@ -13,7 +13,7 @@ from cubecast.errors import Closed, OutcomeUnknown, SlowConsumer
 from support.bus import Bus, BusPort
 from support.running import run, until
 
-ONE = 10 + 1 + MESSAGE_OVERHEAD
+ONE = 10 + MESSAGE_OVERHEAD
 """What a message of ten bytes costs."""
 
 

@@ -203,7 +203,7 @@ def test_bad_input_is_refused_with_the_reason():
         (door,) = await opened()
         ann = await connected(door)
         with pytest.raises(BadInput, match=str(LARGEST)):
-            await ann.publish("t", bytes(LARGEST))
+            await ann.publish("t", bytes(LARGEST + 1))
         with pytest.raises(BadInput, match="belongs to cluster"):
             await connected(door, cluster="elsewhere")
         with pytest.raises(BadInput, match="at least one node"):
@@ -230,7 +230,7 @@ def test_what_two_nodes_deliver_comes_once():
             doors[0].kill()
             await until(lambda: doors[1].port.wires)
             (wire,) = doors[1].port.wires.values()
-            again = [b"\x02%d" % number for number in range(8)]
+            again = [b"\xc1\x02%d" % number for number in range(8)]
             wire.sink.on_batch("t", (1, 0, 1), again)
             assert [(await heard.next(5)).data for _ in range(3)] == [5, 6, 7]
         await ann.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.patterns import matcher
+from cubecast.net.patterns import check_topic, matcher
 from cubecast.net.port import GapNotice, Sink
 
 LARGEST = 1 << 20
@@ -81,6 +81,7 @@ class BusPort:
     def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
         if self.closed:
             raise Closed("the port is closed")
+        check_topic(topic)
         if max(map(len, payloads)) > LARGEST:
             raise BadInput(f"a message has at most {LARGEST} bytes")
         before = self._counters.get(topic, 0)

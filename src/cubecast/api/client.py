@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar, overload
 
 from cubecast.api import requests
-from cubecast.api.envelope import seal
+from cubecast.api.envelope import seal, seal_all
 from cubecast.api.handover import Handover, OnBatch, OnGap
 from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
@@ -74,7 +74,7 @@ class Client:
         When cancelled or timed out, those published so far are the first ones of the list.
         """
         check_topic(topic)
-        sealed = [seal(data) for data in batch]
+        sealed = seal_all(batch)
         accepted = 0
         for chunk in pieces(sealed):
             if not self._port.has_room(topic):

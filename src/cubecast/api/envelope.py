@@ -1,19 +1,24 @@
 """What an application publishes ↔ the bytes a node carries.
 
-One leading byte says how the rest is to be read. The network never looks inside, so a foreign or garbled envelope is
-found where it is opened, by whoever reads the message, and stops nobody else.
+Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
+bytes that happen to begin with the mark, and empty ones. The network never looks inside, so a foreign or garbled
+envelope is found where it is opened, by whoever reads the message, and stops nobody else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from cubecast.errors import BadInput, RemoteProtocolError
 
+MARK = 0xC1
+"""A byte that neither UTF-8, JSON nor MessagePack ever begins with."""
 BYTES, TEXT, JSON, HEADED = range(4)
 
-_BYTES, _TEXT, _JSON, HEADED_MARK = (bytes([kind]) for kind in range(4))
+_PREFIXES = tuple(bytes([MARK, kind]) for kind in range(4))
+_first = itemgetter(0)
 _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 _encode_headed = msgspec.msgpack.Encoder().encode
@@ -22,30 +27,48 @@ _decode_headed = msgspec.msgpack.Decoder(tuple[dict[str, str], int, bytes]).deco
 
 def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
     """Bytes and text as they are, everything else as JSON."""
-    if headers is None and type(data) is bytes:
-        return _BYTES + data
+    if headers is None and type(data) is bytes and data and data[0] != MARK:
+        return data
     kind, body = _body(data)
     if not headers:
-        return kind + body
+        return _PREFIXES[kind] + body
     try:
-        return HEADED_MARK + _encode_headed((_checked(headers), kind[0], body))
+        return _PREFIXES[HEADED] + _encode_headed((_checked(headers), kind, body))
     except UnicodeEncodeError:
         raise BadInput("headers must be valid Unicode") from None
 
 
+def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
+    """Many at once; plain bytes are looked at and not touched."""
+    messages = list(batch)
+    return messages if _are_plain(messages) else [seal(data) for data in messages]
+
+
+def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
+    """The content of many at once."""
+    return sealed if _are_plain(sealed) else [body(one) for one in sealed]
+
+
+def _are_plain(messages: Sequence[Any]) -> bool:
+    try:
+        return set(map(type, messages)) == {bytes} and MARK not in map(_first, messages)
+    except IndexError:  # an empty one
+        return False
+
+
 def body(sealed: bytes) -> bytes:
     """The published bytes, or text and JSON in their UTF-8 form, without looking at headers."""
-    return sealed[1:] if sealed and sealed[0] < HEADED else _open(sealed)[2]
+    return sealed if sealed and sealed[0] != MARK else _open(sealed)[2]
 
 
 def headers(sealed: bytes) -> dict[str, str]:
-    return {} if sealed and sealed[0] < HEADED else _open(sealed)[0]
+    return {} if sealed and sealed[0] != MARK else _open(sealed)[0]
 
 
 def data(sealed: bytes) -> Any:
     """What was published, in the type it was published in."""
-    if sealed and sealed[0] == BYTES:
-        return sealed[1:]
+    if sealed and sealed[0] != MARK:
+        return sealed
     _, kind, content = _open(sealed)
     if kind == BYTES:
         return content
@@ -60,16 +83,16 @@ def json(sealed: bytes) -> Any:
     return _json(body(sealed))
 
 
-def _body(data: Any) -> tuple[bytes, bytes]:
+def _body(data: Any) -> tuple[int, bytes]:
     if isinstance(data, str):
         try:
-            return _TEXT, data.encode()
+            return TEXT, data.encode()
         except UnicodeEncodeError:
             raise BadInput("text to publish must be valid Unicode") from None
     if isinstance(data, bytes | bytearray | memoryview):
-        return _BYTES, bytes(data)
+        return BYTES, bytes(data)
     try:
-        return _JSON, _encode_json(data)
+        return JSON, _encode_json(data)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise BadInput(f"{type(data).__name__} cannot be published: {error}") from None
 
@@ -82,13 +105,13 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _open(sealed: bytes) -> tuple[dict[str, str], int, bytes]:
-    kind = sealed[0] if sealed else None
+    kind = sealed[1] if len(sealed) > 1 else None
     if kind in (BYTES, TEXT, JSON):
-        return {}, kind, sealed[1:]
+        return {}, kind, sealed[2:]
     if kind != HEADED:
         raise RemoteProtocolError(f"an envelope of unknown kind {kind}: not published through this interface")
     try:
-        found, inner, content = _decode_headed(memoryview(sealed)[1:])
+        found, inner, content = _decode_headed(memoryview(sealed)[2:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"a garbled envelope: {error}") from None
     if inner not in (BYTES, TEXT, JSON):

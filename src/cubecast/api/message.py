@@ -111,10 +111,9 @@ class Batch(Sequence[Message]):
         return self.origin.incarnation
 
     @property
-    def payloads(self) -> list[bytes]:
+    def payloads(self) -> Sequence[bytes]:
         """The content of each message as bytes, without making message objects; raises when one is garbled."""
-        headed = envelope.HEADED_MARK
-        return [one[1:] if b"" < one[:1] < headed else envelope.body(one) for one in self.sealed]
+        return envelope.bodies(self.sealed)
 
     def __len__(self) -> int:
         return len(self.sealed)

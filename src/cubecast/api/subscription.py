@@ -6,10 +6,10 @@ nothing is left.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from types import TracebackType
-from typing import Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from cubecast.api.handover import Handover
 from cubecast.api.inbox import Inbox
@@ -52,8 +52,9 @@ class Subscription(Generic[Event]):
     async def __aiter__(self) -> AsyncIterator[Event]:
         inbox = self._inbox()
         while True:
-            for event in inbox.current:
-                yield cast(Event, event)
+            current: Iterator[Any] = inbox.current
+            for event in current:
+                yield event
             if not await inbox.advance():
                 return
 

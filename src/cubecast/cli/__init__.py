@@ -12,6 +12,7 @@ main = CubecastGroup(
         "sub": "cubecast.cli.sub:sub",
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
+        "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",

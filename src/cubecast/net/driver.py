@@ -12,6 +12,7 @@ from typing import Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.journal import Journal
+from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
     CancelTimer,
@@ -46,7 +47,6 @@ class Listener(Protocol):
     def on_interest_known(self) -> None: ...
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
     def on_reincarnated(self, incarnation: int) -> None: ...
-    def on_step(self) -> None: ...
 
 
 class Driver:
@@ -55,6 +55,7 @@ class Driver:
         machine: Cubecast,
         listener: Listener,
         send: Callable[[NodeId, bytes], None],
+        turn: Turn,
         *,
         deferral_budget: int,
         journal: Journal | None = None,
@@ -62,6 +63,7 @@ class Driver:
         self.machine = machine
         self._listener = listener
         self._send = send
+        self._turn = turn
         self._journal = journal
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
@@ -71,6 +73,10 @@ class Driver:
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
+        self._is_alone = False
+        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.watcher: Callable[[], None] | None = None
+        """Called after each step, while somebody waits for what steps bring about."""
 
     # Inputs
 
@@ -78,14 +84,20 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now = monotonic()
-        for frame in frames:
-            packet = decode(frame)
-            packet.born = now
-            if self._deferred and packet.publication and packet.topic in self._deferred:
-                self._defer(sender, packet)
-            else:
-                self._input("packet", now, sender, packet)
+        now, turn = monotonic(), self._turn
+        turn.is_held = True
+        self._is_alone = len(frames) == 1
+        try:
+            for frame in frames:
+                packet = decode(frame)
+                packet.born = now
+                if self._deferred and packet.publication and packet.topic in self._deferred:
+                    self._defer(sender, packet)
+                else:
+                    self._input("packet", now, sender, packet)
+        finally:
+            turn.is_held = self._is_alone = False
+            turn.end()
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -108,7 +120,8 @@ class Driver:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         self._apply(now, entry(now, *arguments))
-        self._listener.on_step()
+        if self.watcher is not None:
+            self.watcher()
 
     def stop(self) -> None:
         self._stopped = True
@@ -171,6 +184,8 @@ class Driver:
                     for peer in peers:
                         send(peer, frame)
                 case Deliver(topic, message, payloads):
+                    if self._is_alone:
+                        self._turn.end()
                     listener.on_deliver(topic, message, payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)

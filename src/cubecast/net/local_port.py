@@ -27,7 +27,7 @@ class LocalPort:
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = None
-        self.on_stepped: Callable[[], None] = lambda: None
+        self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
 
@@ -109,7 +109,7 @@ class LocalPort:
             if self._subscriptions.is_paused(out.topic):
                 continue  # publishing here would deliver here, where somebody is full
             if out.pending and out.waits_in_machine < self._config.max_batch:
-                self._call("publish", out.topic, out.take())
+                self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -167,9 +167,7 @@ class LocalPort:
     def on_reincarnated(self, incarnation: int) -> None:
         for out in self._outgoing.values():
             out.restarted()
-
-    def on_step(self) -> None:
-        self.on_stepped()
+        self.on_new_incarnation(incarnation)
 
     # The end
 

@@ -41,7 +41,7 @@ class LiveNode:
         )
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
-        self.port.on_stepped = self._stepped
+        self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
@@ -85,7 +85,15 @@ class LiveNode:
         if config.journal is not None:
             journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
             journal.started(now)
-        self._driver = Driver(machine, self.port, self._peers.send, deferral_budget=config.peer_budget, journal=journal)
+        self._driver = Driver(
+            machine,
+            self.port,
+            self._peers.send,
+            self._peers.turn,
+            deferral_budget=config.peer_budget,
+            journal=journal,
+        )
+        self._driver.watcher = self._stepped
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -149,6 +157,8 @@ class LiveNode:
         """Until nothing of this node is under way."""
         if self._waiting():
             self._rested = asyncio.get_running_loop().create_future()
+            if self._driver is not None:
+                self._driver.watcher = self._stepped
             await self._rested
 
     async def _shut(self) -> None:
@@ -168,18 +178,21 @@ class LiveNode:
             self._driver.call(name, *arguments)
 
     def _stepped(self) -> None:
-        """After every step: did it end something somebody waits for?"""
-        active = self._active
-        if active is not None and not active.done() and self._driver is not None and self._driver.machine.is_active:
+        """Did the step end something somebody waits for?"""
+        driver, active, rested = self._driver, self._active, self._rested
+        if driver is None:
+            return
+        if active is not None and not active.done() and driver.machine.is_active:
             active.set_result(None)
-        if self._rested is not None and not self._rested.done() and not self._waiting():
-            self._rested.set_result(None)
-        if self._driver is not None and self._directory.me is not None:
-            incarnation = self._driver.machine.incarnation
-            if incarnation != self._directory.me.incarnation:
-                me = self._directory.me
-                self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
-                remember(self.config, incarnation)
+        if rested is not None and not rested.done() and not self._waiting():
+            rested.set_result(None)
+        if (active is None or active.done()) and (rested is None or rested.done()):
+            driver.watcher = None
+
+    def _on_new_incarnation(self, incarnation: int) -> None:
+        me = self.place
+        self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
+        remember(self.config, incarnation)
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:

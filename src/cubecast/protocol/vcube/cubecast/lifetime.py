@@ -51,6 +51,7 @@ class Lifetime:
     ) -> None:
         self._parameters = parameters
         self.node = node
+        self.incarnation = incarnation
         self.context = Context(node, incarnation, parameters, founders)
         self.topics: dict[Topic, TopicState] = {}
         self.queued: dict[Topic, None] = {}
@@ -59,10 +60,6 @@ class Lifetime:
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
         self.inquiry = OpenInquiry(self.context)
-
-    @property
-    def incarnation(self) -> Incarnation:
-        return self.context.by
 
     def topic(self, topic: Topic) -> TopicState:
         state = self.topics.get(topic)
@@ -140,6 +137,8 @@ class Lifetime:
     # Verdicts
 
     def hold_alive(self, life: Life) -> None:
+        if self.context.registry.is_alive(*life):
+            return
         old = self.context.registry.faulty_up_to(life.node)
         if life.node != self.node and self.context.registry.hold_alive(*life):
             if life.incarnation - 1 > old:

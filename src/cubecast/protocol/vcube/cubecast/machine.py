@@ -73,7 +73,7 @@ class Cubecast:
         self._parameters = parameters
         self._validator = Validator(node, parameters)
         self._wishes = Wishes()
-        self._retry_set = False
+        self._retry_set = self._acks_set = False
         founding = not incarnation and parameters.founders >> node & 1
         self._life = self._born(incarnation, parameters.founders if founding else 0)
         for topic, members in (initial or {}).items() if founding else ():
@@ -103,7 +103,7 @@ class Cubecast:
         return self._finish(now)
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
-        self._validator.check(sender, packet, self.incarnation)
+        self._validator.check(sender, packet, self._life.incarnation)
         try:
             self._receive(now, sender, packet)
         except (Expelled, Dropped):
@@ -118,6 +118,9 @@ class Cubecast:
                 self._round(now)
             case Timer.ALONE:
                 self._on_alone_timeout(now)
+            case Timer.ACKS:
+                self._acks_set = False
+                self._life.context.hurry_acks()
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
@@ -142,12 +145,14 @@ class Cubecast:
             self._reincarnate(now, newest + 1)
         return self._finish(now)
 
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], hurry: bool = False) -> Effects:
+        """`hurry`: somebody waits until this is stable."""
         if not payloads:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
         state.queue.extend(payloads)
+        state.hurried = state.hurried or hurry
         self._life.queued[topic] = None
         if self._life.joining is None:
             state.register()
@@ -194,12 +199,13 @@ class Cubecast:
         if not self._life.admit(sender, packet):
             self._discard(packet)
             return
-        self._life.detector.heard(now, sender)
-        for node, incarnation in packet.dead:
-            self._life.hold_faulty(Life(node, incarnation))
-        if not self._life.context.registry.is_alive(sender, packet.by):
-            self._discard(packet)
-            return
+        self._life.detector.heard[sender] = now
+        if packet.dead:
+            for node, incarnation in packet.dead:
+                self._life.hold_faulty(Life(node, incarnation))
+            if not self._life.context.registry.is_alive(sender, packet.by):
+                self._discard(packet)
+                return
         self._dispatch(sender, packet)
 
     def _dispatch(self, sender: NodeId, packet: AnyPacket) -> None:
@@ -237,12 +243,14 @@ class Cubecast:
                 assert_never(packet)
 
     def _finish(self, now: float) -> Effects:
-        if self._life.settlement.must_announce:
-            self._life.settlement.announce()
-        try:
-            self._life.settlement.conclude()
-        except Dropped:
-            self._reincarnate(now)
+        settlement = self._life.settlement
+        if settlement.must_announce:
+            settlement.announce()
+        if settlement.open:
+            try:
+                settlement.conclude()
+            except Dropped:
+                self._reincarnate(now)
         life = self._life
         if life.inquiry.must_announce:
             self._announce_interest()
@@ -255,7 +263,11 @@ class Cubecast:
             self._retry_set = True
             life.context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
         life.context.busy = False
-        return life.context.finish()
+        effects = life.context.finish()
+        if life.context.has_acks and not self._acks_set:
+            self._acks_set = True
+            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay))
+        return effects
 
     # Publications
 
@@ -263,7 +275,7 @@ class Cubecast:
         topic = self._life.topic(packet.topic)
         destinations = topic.view.learn(packet.members, packet.epochs)
         incarnation, number = destinations.epoch(self.node)
-        if incarnation != self.incarnation:
+        if incarnation != self._life.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
             return
         source = Life(packet.message.source, packet.message.incarnation)
@@ -272,7 +284,8 @@ class Cubecast:
             self._life.hold_alive(Life(member.node, member.incarnation))
         delivery = topic.delivery
         copy = topic.dissemination.receive(sender, packet, destinations)
-        topic.dissemination.settle_stable(source, packet.stable)
+        if packet.stable:
+            topic.dissemination.settle_stable(source, packet.stable)
         if delivery is None or delivery.number != number or self._life.context.is_closed(source):
             self._discard(packet)
         elif copy is not None:
@@ -372,7 +385,7 @@ class Cubecast:
         self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
         self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
-        self._retry_set = False
+        self._retry_set = self._acks_set = False
         self._life.begin_joining(now)
         if self._parameters.detection is Detection.DIAGNOSIS:
             self._life.context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))

@@ -98,6 +98,8 @@ class Publication(Packet):
     dependencies: tuple[Dependency, ...]
     stable: Counter
     """All of the source's publications up to this one reached everybody they were for."""
+    hurry: bool = False
+    """Whether the source waits for the acknowledgement; otherwise it may be kept until there are more."""
     publication: ClassVar[bool] = True
 
 
