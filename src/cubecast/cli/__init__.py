@@ -21,5 +21,6 @@ main = CubecastGroup(
         "workload": "cubecast.cli.workload:workload",
         "sweep": "cubecast.cli.sweep:sweep",
         "reproduce": "cubecast.cli.reproduce:reproduce",
+        "report": "cubecast.cli.report:report",
     },
 )

@@ -33,7 +33,9 @@ def demo(context: click.Context, out: Path, master: str | None, seed: int, as_js
     else:
         for table in demo_tables(result):
             output.print(table)
-        output.print(f"journals: {result['journals']}\ntrace: {result['trace']}")
+        output.print(
+            f"journals: {result['journals']}\ntrace: {result['trace']}\nreport: {result['report']}", markup=False
+        )
         output.print(
             f"{result['verdict']} in {result['wall_seconds']} s; look closer with: cubecast check {out / TRACE}"
         )

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,17 +13,20 @@ from cubecast.check.mutate import MUTATORS
 from cubecast.errors import BadInput
 from cubecast.experiments.live.conversation import collect_conversation, converse
 from cubecast.net.loop import run
+from cubecast.report.document import require_drawing
 from cubecast.trace.reader import read_trace
 from cubecast.trace.writer import TraceWriter
 
 TRACE, DAMAGED = "trace", "damaged"
 DAMAGE = "cause_after_effect"
+REPORT = "report.html"
 PARTS = ("journals", "logs", TRACE, DAMAGED)
 
 
 def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
     """Everything below `directory`; what happened, for tables."""
     began = time.perf_counter()
+    require_drawing()
     _clear(directory)
     talk = run(converse(directory, seed, say))
     say("collecting the journals, the killed node's too, into a trace")
@@ -31,7 +35,7 @@ def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str]
     say("checking the trace, and a damaged copy of it, with the reference checker")
     checked = {name: check_directory(path).to_json() for name, path in traces.items()}
     say("starting Spark and verifying the same traces")
-    verified, measured = _with_spark(traces, master)
+    verified, measured = _with_spark(traces, master, directory / REPORT)
     return {
         "seed": seed,
         **talk,
@@ -41,6 +45,7 @@ def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str]
         "metrics": measured,
         "journals": str(directory / "journals"),
         "trace": str(traces[TRACE]),
+        "report": str(directory / REPORT),
         "wall_seconds": round(time.perf_counter() - began, 1),
     }
 
@@ -49,11 +54,12 @@ def _clear(directory: Path) -> None:
     """Remove what an earlier demonstration left, and nothing else."""
     if directory.exists() and not directory.is_dir():
         raise BadInput(f"{directory} is not a directory; name another one with --out")
-    foreign = [path.name for path in directory.glob("*") if path.name not in PARTS]
+    foreign = [path.name for path in directory.glob("*") if path.name not in (*PARTS, REPORT)]
     if foreign:
         raise BadInput(f"{directory} holds {foreign[0]}, which no demonstration wrote; name another one with --out")
     for part in PARTS:
         shutil.rmtree(directory / part, ignore_errors=True)
+    (directory / REPORT).unlink(missing_ok=True)
     directory.mkdir(parents=True, exist_ok=True)
 
 
@@ -62,15 +68,19 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
     info, events = read_trace(original)
     mutant = MUTATORS[DAMAGE].apply(events, Random(seed))
     assert mutant is not None, "a conversation has causes and effects"
-    with TraceWriter(copy, info) as writer:
+    with TraceWriter(copy, replace(info, run=f"{info.run}-damaged")) as writer:
         writer.write_all(mutant)
 
 
-def _with_spark(traces: dict[str, Path], master: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _with_spark(traces: dict[str, Path], master: str | None, report: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Each trace's verdict, and the metrics of the true one, which the report is about."""
     from cubecast.pipeline.metrics.measure import measure
     from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.verify import verify
+    from cubecast.report.build import write_trace_report
 
     spark = spark_session(master)
-    verified = {name: verify(spark, [path]).to_json() for name, path in traces.items()}
-    return verified, measure(spark, [traces[TRACE]]).to_json()["runs"][0]
+    verified = {name: verify(spark, [path]) for name, path in traces.items()}
+    metrics = measure(spark, [traces[TRACE]])
+    write_trace_report("cubecast: the demonstration", verified[TRACE], metrics, report)
+    return {name: one.to_json() for name, one in verified.items()}, metrics.to_json()["runs"][0]
