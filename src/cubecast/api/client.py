@@ -81,6 +81,10 @@ class Client:
         if wait is not None and sealed:
             await self._stable(topic, accepted, timeout)
 
+    async def stable(self, topic: str, *, timeout: float | None = None) -> None:
+        """Wait until everything published here on the topic reached everybody it is for."""
+        await self._stable(topic, self._port.publish(check_topic(topic), ()), timeout)
+
     async def _room(self, topic: str, timeout: float | None) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
         # because another publisher that waited may have used the room up.

@@ -7,6 +7,7 @@ sees what they tell of.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
@@ -85,12 +86,13 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now, turn = self._loop.time(), self._turn
+        now, turn = monotonic(), self._turn
         turn.is_held = True
         self._is_alone = len(frames) == 1
         try:
             for frame in frames:
                 packet = decode(frame)
+                packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet)
                 else:
@@ -102,7 +104,7 @@ class Driver:
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
         if not self._stopped:
-            self._input(name, self._loop.time(), *arguments)
+            self._input(name, monotonic(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
         """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
@@ -129,6 +131,17 @@ class Driver:
             handle.cancel()
         self._timers.clear()
 
+    def end_journal(self, *, at_rest: bool) -> None:
+        """The history ends here, even if the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.ended(monotonic(), at_rest=at_rest)
+
+    def drop_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.drop()
+
     # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
 
@@ -140,10 +153,15 @@ class Driver:
         while waiting and topic not in self._deferred:
             sender, packet = waiting.popleft()
             self._deferred_bytes -= len(packet.frame)
-            self._input("packet", self._loop.time(), sender, packet)
+            self._input("packet", monotonic(), sender, packet)
         if waiting:
             # The first ones filled the subscriber up again.
             self._deferred[topic].extendleft(reversed(waiting))
+
+    @property
+    def held_back(self) -> dict[Topic, int]:
+        """Per topic, the publications that wait outside the machine."""
+        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
 
     def _defer(self, sender: NodeId, packet: Any) -> None:
         if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:

@@ -79,6 +79,10 @@ class Delivery:
         """(source, missing counter, held publication) each."""
         return self._pending.entries()
 
+    def progress(self) -> list[tuple[Life, Counter]]:
+        """(source, up to where everything is delivered or declared lost) each."""
+        return [(source, self._progress[source].last) for source in sorted(self._progress)]
+
     def last_delivered(self, source: Life) -> Counter:
         progress = self._progress.get(source)
         return 0 if progress is None else progress.last

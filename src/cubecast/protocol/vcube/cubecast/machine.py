@@ -29,6 +29,7 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
+from cubecast.protocol.vcube.cubecast.inspection import describe
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -436,6 +437,10 @@ class Cubecast:
         delivery = self._life.topic(topic).delivery
         counter = 0 if delivery is None else delivery.last_delivered(Life(source, incarnation))
         return MessageId(source, incarnation, counter)
+
+    def describe(self, now: float) -> dict[str, Any]:
+        """For people and programs: who lives, and per topic what is under way and held."""
+        return describe(self._life, now)
 
     def invariants(self) -> None:
         for topic in self._life.topics.values():
