@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
@@ -19,9 +19,6 @@ from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.status import describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
