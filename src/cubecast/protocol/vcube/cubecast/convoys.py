@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from cubecast.ids import NodeId, Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.contract import Effects, Send
 from cubecast.protocol.vcube.cubecast.packets import Convoy, Life, Part, Publication
 
@@ -34,10 +34,10 @@ def _convoys(
     crowded: dict[tuple[NodeId, Topic], list[Publication]], by: int, dead: tuple[Life, ...], most_bytes: int
 ) -> Iterator[Send]:
     """Nodes that get the same publications get the same packets."""
-    alike: dict[tuple[int, ...], list[NodeId]] = {}
-    queues: dict[tuple[int, ...], list[Publication]] = {}
-    for (peer, _), queue in crowded.items():
-        same = tuple(id(packet) for packet in queue)
+    alike: dict[tuple[Topic, tuple[MessageId, ...]], list[NodeId]] = {}
+    queues: dict[tuple[Topic, tuple[MessageId, ...]], list[Publication]] = {}
+    for (peer, topic), queue in crowded.items():
+        same = (topic, tuple(packet.message for packet in queue))
         alike.setdefault(same, []).append(peer)
         queues[same] = queue
     for same, peers in alike.items():
