@@ -30,6 +30,8 @@ class NodeConfig:
     dimension: int = 6
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = 16
+    eager: int = 6
+    """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
     max_batch: int = 512
     max_payload: int = MAX_PAYLOAD
     aggregation: bool = False
@@ -70,6 +72,7 @@ class NodeConfig:
             dimension,
             founders=founders,
             window=self.window,
+            eager=self.eager,
             max_batch=self.max_batch,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
