@@ -240,6 +240,7 @@ class TopicState:
     def forget_closed(self) -> None:
         """What faulty sources left is settled."""
         self.dissemination.forget_closed()
+        self.barrier.prune()
         if self.delivery is not None:
             self.delivery.forget_closed()
 
