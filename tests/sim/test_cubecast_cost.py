@@ -1,7 +1,7 @@
 """What the protocol costs, against its bounds."""
 
 import pytest
-from bench.cubecast_cost import Lockstep, join_latency, state_over_time, throughput
+from bench.cubecast_cost import Lockstep, join_latency, state_over_time, throughput, traffic
 
 from cubecast.protocol.vcube.cubecast.timers import Timer
 
@@ -55,6 +55,13 @@ def test_state_does_not_grow_with_history():
 def test_state_does_not_grow_over_a_million_messages():
     sizes = [size for _, size in state_over_time(8, 20_000, 50, 10)]
     assert max(sizes) <= 1.1 * sizes[0]
+
+
+def test_aggregation_saves_packets_where_messages_overtake_each_other():
+    off, on = (traffic(32, "uniform", "uniform:10:200", aggregation, seeds=1) for aggregation in ("off", "on"))
+    print(f"{off.packets:.2f} packets per delivery, {on.packets:.2f} with aggregation")
+    assert on.packets < 0.85 * off.packets
+    assert on.latency < 1.02 * off.latency
 
 
 def test_a_newcomer_delivers_with_the_first_message_that_addresses_it():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from cubecast.ids import NodeId, Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.contract import Effects, Send
 from cubecast.protocol.vcube.cubecast.packets import Convoy, Life, Part, Publication
 
@@ -34,17 +34,13 @@ def _convoys(
     crowded: dict[tuple[NodeId, Topic], list[Publication]], by: int, dead: tuple[Life, ...], most_bytes: int
 ) -> Iterator[Send]:
     """Nodes that get the same publications get the same packets."""
-    alike: dict[tuple[int, ...], list[NodeId]] = {}
-    queues: dict[tuple[int, ...], list[Publication]] = {}
-    for (peer, _), queue in crowded.items():
-        same = tuple(id(packet) for packet in queue)
-        alike.setdefault(same, []).append(peer)
-        queues[same] = queue
-    for same, peers in alike.items():
-        for load in _loads(queues[same], most_bytes):
+    alike: dict[tuple[Topic, tuple[MessageId, ...]], list[NodeId]] = {}
+    for (peer, topic), queue in crowded.items():
+        alike.setdefault((topic, tuple(packet.message for packet in queue)), []).append(peer)
+    for (topic, _), peers in alike.items():
+        for load in _loads(crowded[peers[0], topic], most_bytes):
             parts = tuple(Part.of(packet) for packet in load)
-            packet = load[0] if len(load) == 1 else Convoy(by, dead, load[0].topic, parts)
-            yield Send(tuple(peers), packet)
+            yield Send(tuple(peers), load[0] if len(load) == 1 else Convoy(by, dead, topic, parts))
 
 
 def _loads(queue: Sequence[Publication], most_bytes: int) -> Iterator[Sequence[Publication]]:
