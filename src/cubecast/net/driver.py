@@ -7,10 +7,11 @@ sees what they tell of.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, assert_never
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.journal import Journal
+from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
     CancelTimer,
@@ -32,6 +33,9 @@ from cubecast.protocol.contract import (
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.wire.codec import decode, encode
 
+if TYPE_CHECKING:
+    from cubecast.net.journal import Journal
+
 
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
@@ -45,7 +49,6 @@ class Listener(Protocol):
     def on_interest_known(self) -> None: ...
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
     def on_reincarnated(self, incarnation: int) -> None: ...
-    def on_step(self) -> None: ...
 
 
 class Driver:
@@ -54,13 +57,15 @@ class Driver:
         machine: Cubecast,
         listener: Listener,
         send: Callable[[NodeId, bytes], None],
+        turn: Turn,
         *,
         deferral_budget: int,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
     ) -> None:
         self.machine = machine
         self._listener = listener
         self._send = send
+        self._turn = turn
         self._journal = journal
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
@@ -68,6 +73,12 @@ class Driver:
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self._stopped = False
+        self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
+        self._is_busy = False
+        self._is_alone = False
+        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.watcher: Callable[[], None] | None = None
+        """Called after each step, while somebody waits for what steps bring about."""
 
     # Inputs
 
@@ -75,31 +86,61 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now = self._loop.time()
-        for frame in frames:
-            packet = decode(frame)
-            if self._deferred and packet.publication and packet.topic in self._deferred:
-                self._defer(sender, packet)
-            else:
-                self._input("packet", now, sender, packet)
+        now, turn = monotonic(), self._turn
+        turn.is_held = True
+        self._is_alone = len(frames) == 1
+        try:
+            for frame in frames:
+                packet = decode(frame)
+                packet.born = now
+                if self._deferred and packet.publication and packet.topic in self._deferred:
+                    self._defer(sender, packet)
+                else:
+                    self._input("packet", now, sender, packet)
+        finally:
+            turn.is_held = self._is_alone = False
+            turn.end()
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
         if not self._stopped:
-            self._input(name, self._loop.time(), *arguments)
+            self._input(name, monotonic(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
+        """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
+        self._inputs.append((name, now, arguments))
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                while self._inputs:
+                    self._step(*self._inputs.popleft())
+            finally:
+                self._is_busy = False
+
+    def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         self._apply(now, entry(now, *arguments))
-        self._listener.on_step()
+        if self.watcher is not None:
+            self.watcher()
 
     def stop(self) -> None:
         self._stopped = True
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
+
+    def end_journal(self, *, at_rest: bool) -> None:
+        """The history ends here, even if the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.ended(monotonic(), at_rest=at_rest)
+
+    def drop_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.drop()
 
     # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
@@ -108,9 +149,19 @@ class Driver:
         self._deferred.setdefault(topic, deque())
 
     def let_through(self, topic: Topic) -> None:
-        for sender, packet in self._deferred.pop(topic, ()):
+        waiting = self._deferred.pop(topic, deque())
+        while waiting and topic not in self._deferred:
+            sender, packet = waiting.popleft()
             self._deferred_bytes -= len(packet.frame)
-            self._input("packet", self._loop.time(), sender, packet)
+            self._input("packet", monotonic(), sender, packet)
+        if waiting:
+            # The first ones filled the subscriber up again.
+            self._deferred[topic].extendleft(reversed(waiting))
+
+    @property
+    def held_back(self) -> dict[Topic, int]:
+        """Per topic, the publications that wait outside the machine."""
+        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
 
     def _defer(self, sender: NodeId, packet: Any) -> None:
         if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:
@@ -135,6 +186,8 @@ class Driver:
                     for peer in peers:
                         send(peer, frame)
                 case Deliver(topic, message, payloads):
+                    if self._is_alone:
+                        self._turn.end()
                     listener.on_deliver(topic, message, payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)

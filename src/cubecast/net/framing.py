@@ -5,7 +5,7 @@ from struct import Struct
 from cubecast.errors import RemoteProtocolError
 
 LENGTH = Struct(">I")
-MAX_FRAME = (1 << 20) + (1 << 16)
+MAX_FRAME = (1 << 20) + (1 << 17)
 """A largest packet with its envelope."""
 
 

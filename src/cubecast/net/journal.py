@@ -56,6 +56,10 @@ class Journal:
         self._writer.line(Kind.QUIESCENT if at_rest else Kind.STOP, now)
         self._writer.close()
 
+    def drop(self) -> None:
+        """It was not this node's history after all."""
+        self._writer.remove()
+
     def _effect(self, now: float, effect: Effect) -> None:
         line = self._writer.line
         match effect:
