@@ -75,11 +75,11 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
 def _with_spark(traces: list[Path], master: str | None, report: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """Each trace's verdict, and the metrics of all but the damaged one."""
     from cubecast.pipeline.metrics.measure import measure
-    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.session import LIGHT_JVM, spark_session
     from cubecast.pipeline.verify import verify
     from cubecast.report.build import write_trace_report
 
-    spark = spark_session(master)
+    spark = spark_session(master, jvm=LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
     verification, metrics = verify(spark, traces), measure(spark, traces[:-1])
     write_trace_report("cubecast: the demonstration", verification, metrics, report)
     return {Path(one.run.directory).name: one.verdict for one in verification.runs}, metrics.to_json()
