@@ -3,7 +3,7 @@
 import pytest
 from bench.cubecast_cost import Lockstep, join_latency, state_over_time, throughput
 
-from cubecast.protocol.vcube.cubecast.machine import Timer
+from cubecast.protocol.vcube.cubecast.timers import Timer
 
 
 @pytest.mark.parametrize("fifo_links", [True, False], ids=["fifo", "non-fifo"])

@@ -17,7 +17,11 @@ from cubecast.protocol.contract import (
     Deliver,
     Effects,
     Failed,
+    Follower,
     Gap,
+    Interest,
+    InterestKnown,
+    InterestMatched,
     Machine,
     Observe,
     Published,
@@ -63,6 +67,7 @@ class World:
         self.crashed: dict[NodeId, float] = {}
         self.paused: dict[NodeId, list[tuple[Any, ...]]] = {}
         self.subscriptions: dict[NodeId, set[str]] = {node: set() for node in nodes}
+        self.interests_known: dict[NodeId, float] = {}  # since when
         self._make = make
         self._coded = coded
         self._careful = careful
@@ -72,7 +77,7 @@ class World:
         self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
-        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
+        self._births: dict[tuple[str, MessageId], float] = {}  # of messages; packets know that of their first
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -160,6 +165,9 @@ class World:
         if not packet.bundle:
             self.statistics.false_positives += packet.message.source != node
             return
+        if packet.topic not in self.subscriptions[node]:
+            self.statistics.false_positives += len(packet.messages)
+            return
         latencies = self.statistics.reception
         for part in packet.messages:
             message = part.message
@@ -177,8 +185,9 @@ class World:
             self.paused[node].append(event)
 
     def _encode(self, packet: Any) -> None:
+        """A publication that left a bundle, or was stamped anew, is as old as its first message."""
         packet.frame = encode(packet)
-        packet.born = self.now
+        packet.born = self._births.get((packet.topic, packet.message), self.now) if packet.publication else self.now
 
     def _after(self, node: NodeId) -> None:
         self._cause = None
@@ -226,9 +235,28 @@ class World:
             return self._postpone(node, self.unsubscribe, node, topic)
         if node in self.crashed or topic not in self.subscriptions[node]:
             return False
-        self._record(node, Kind.UNSUBSCRIBE, topic=topic)
-        self.subscriptions[node].discard(topic)
-        return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+        try:
+            effects = self.machines[node].unsubscribe(self.now, topic)
+        except LocalProtocolError:
+            self.statistics.refused += 1
+            return False
+        stays = isinstance(self.machines[node], Follower) and Unsubscribed(topic) not in effects
+        if not stays:  # an interest may still match the topic
+            self._record(node, Kind.UNSUBSCRIBE, topic=topic)
+            self.subscriptions[node].discard(topic)
+        self._apply(node, effects)
+        return True
+
+    def follow(self, node: NodeId, interest: Interest | None) -> bool:
+        """Declare an interest in topics, known or to come; False when the node is down or its protocol cannot."""
+        if node in self.paused:
+            return self._postpone(node, self.follow, node, interest)
+        machine = self.machines[node]
+        if node in self.crashed or not isinstance(machine, Follower):
+            return False
+        self.interests_known.pop(node, None)
+        self._apply(node, machine.follow(self.now, interest))
+        return True
 
     def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
         self.paused[node].append((self.now, 0, _CALL, call, arguments))
@@ -255,6 +283,7 @@ class World:
             self._away.add(node)
             self.paused.pop(node, None)
             self.subscriptions[node] = set()
+            self.interests_known.pop(node, None)
 
     def restart(self, node: NodeId) -> None:
         """A new machine with the next incarnation; it remembers nothing."""
@@ -295,6 +324,12 @@ class World:
             self._postpone(node, self.unsuspect, node, peer)
         elif node not in self.crashed:
             self._apply(node, self.machines[node].on_peer_up(self.now, peer))
+
+    def wrap(self, node: NodeId, between: Callable[[Machine], Machine]) -> None:
+        """Put something between the world and this node's machine, and those of its later incarnations."""
+        make = self._make
+        self._make = lambda one, incarnation: between(make(one, incarnation)) if one == node else make(one, incarnation)
+        self.machines[node] = between(self.machines[node])
 
     def finish(self) -> None:
         """Close every history: the run is over and nothing is under way."""
@@ -365,6 +400,10 @@ class World:
                 self._record_acknowledged(node, incarnation, effect)
             case Reincarnated():
                 self._reincarnate(node, effect)
+            case InterestMatched():
+                self._match_interest(node, effect)
+            case InterestKnown():
+                self.interests_known[node] = self.now
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
                 self._record_effect(node, effect)
@@ -374,11 +413,16 @@ class World:
                 assert_never(effect)
 
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> None:
+        self.interests_known.pop(node, None)
         self._record(node, Kind.STOP)
         self.incarnations[node] = effect.incarnation
         self._record(node, Kind.START)
         for topic in effect.topics:
             self._record(node, Kind.SUBSCRIBE, topic=topic)
+
+    def _match_interest(self, node: NodeId, effect: InterestMatched) -> None:
+        self._record(node, Kind.SUBSCRIBE if effect.on else Kind.UNSUBSCRIBE, topic=effect.topic)
+        (self.subscriptions[node].add if effect.on else self.subscriptions[node].discard)(effect.topic)
 
     def _set_timer(self, node: NodeId, effect: SetTimer) -> None:
         key, incarnation = (node, effect.timer), self.incarnations[node]

@@ -10,7 +10,7 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
-from cubecast.protocol.vcube.cubecast.packets import PACKETS as CUBECAST_PACKETS
+from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
@@ -18,10 +18,12 @@ from cubecast.protocol.vcube.vcube_pb_packets import Membership
 # Tags are part of the format: append, never renumber.
 PACKETS: tuple[type, ...] = (
     *(Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle),
-    *CUBECAST_PACKETS,
+    *FIRST_PACKETS,
     Membership,
+    *LATER_PACKETS,
 )
-MAX_PACKET_BYTES = 1 << 20
+MAX_PACKET_BYTES = (1 << 20) + (1 << 16)
+"""A message of a mebibyte, and room for what the protocol says about it."""
 
 _encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
