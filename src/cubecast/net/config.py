@@ -59,6 +59,8 @@ class NodeConfig:
             raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
         if self.peers and self.node not in self.peers:
             raise BadInput(f"the cluster file lists {sorted(self.peers)}; this node's id {self.node} is not among them")
+        if self.node in self.peers and self.listen == LOOPBACK:
+            object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if not 1 <= self.max_payload <= MAX_PAYLOAD:
