@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.framing import LENGTH, MAX_FRAME, Splitter
+from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
 
 DEFAULT_BUDGET = 32 << 20
 
@@ -50,9 +50,9 @@ class Connection(asyncio.Protocol):
 
     def send(self, frame: bytes) -> None:
         """Queue a frame for the write at the end of this turn."""
-        self._out.append(LENGTH.pack(len(frame)))
+        self._out.append(header(frame))
         self._out.append(frame)
-        self._out_bytes += len(frame) + 4
+        self._out_bytes += len(frame) + HEADER.size
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self.flush)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.input_log import InputLog
 from cubecast.net.journal import Journal
 from cubecast.protocol.contract import (
     Acknowledged,
@@ -57,11 +58,13 @@ class Driver:
         *,
         deferral_budget: int,
         journal: Journal | None = None,
+        inputs: InputLog | None = None,
     ) -> None:
         self.machine = machine
         self._listener = listener
         self._send = send
         self._journal = journal
+        self._inputs = inputs
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
@@ -92,7 +95,9 @@ class Driver:
         if self._journal is not None:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
-        self._apply(now, entry(now, *arguments))
+        inputs = self._inputs
+        effects = entry(now, *arguments) if inputs is None else inputs.step(entry, name, now, arguments)
+        self._apply(now, effects)
         self._listener.on_step()
 
     def stop(self) -> None:

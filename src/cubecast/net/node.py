@@ -12,6 +12,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import Place, Refused
+from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
@@ -34,14 +35,13 @@ class LiveNode:
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
         events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
-        self._peers = Peers(
-            self._directory, events, cluster=config.cluster, budget=config.peer_budget, patience=config.patience
-        )
+        self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_stepped = self._stepped
         self._driver: Driver | None = None
         self._journal: Journal | None = None
+        self._inputs: InputLog | None = None
         self._active: asyncio.Future[None] | None = None
         self._rested: asyncio.Future[None] | None = None
         self._closed = False
@@ -74,13 +74,21 @@ class LiveNode:
         self._directory.settle(Place(node, incarnation, self.instance, address))
         remember(config, incarnation)
         founders = 1 << node if admission.is_founder else 0
-        machine = Cubecast(node, config.parameters(admission.dimension, founders), incarnation=incarnation)
+        parameters = config.parameters(admission.dimension, founders)
+        machine = Cubecast(node, parameters, incarnation=incarnation)
         if config.journal is not None:
             packets = config.journal_packets
             self._journal = Journal(config.journal, node, incarnation, self.instance, packets=packets)
             self._journal.started(now)
+        if config.inputs is not None:
+            self._inputs = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
-            machine, self.port, self._peers.send, deferral_budget=config.peer_budget, journal=self._journal
+            machine,
+            self.port,
+            self._peers.send,
+            deferral_budget=config.peer_budget,
+            journal=self._journal,
+            inputs=self._inputs,
         )
         self._driver.call("on_start")
 
@@ -130,6 +138,9 @@ class LiveNode:
         if self._journal is not None:
             self._journal.ended(asyncio.get_running_loop().time(), at_rest=not self._waiting())
             self._journal = None
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
         self._peers.close()
         await self.reception.close()
         self.port.shut(None)
