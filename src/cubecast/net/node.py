@@ -105,6 +105,13 @@ class LiveNode:
         return self._directory.me
 
     @property
+    def machine(self) -> Cubecast:
+        """To look at, not to touch."""
+        if self._driver is None:
+            raise Closed("this node was not started")
+        return self._driver.machine
+
+    @property
     def address(self) -> Address:
         """What others dial."""
         return self.reception.address

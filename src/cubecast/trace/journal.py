@@ -16,7 +16,6 @@ from cubecast.errors import TraceError
 from cubecast.ids import MessageId, NodeId
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import Kind
-from cubecast.trace.writer import TraceWriter
 
 JOURNAL_SUFFIX = ".jsonl"
 
@@ -150,6 +149,8 @@ def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
 
 def collect(directory: Path, out: Path, info: RunInfo) -> int:
     """Turn the journals of a run into a trace dataset; how many rows it has."""
+    from cubecast.trace.writer import TraceWriter  # late: a node writes journals without Arrow and its memory
+
     found = journals(directory)
     if not found:
         raise TraceError(f"{directory} holds no journals (node-*{JOURNAL_SUFFIX})")

@@ -1,0 +1,165 @@
+"""One process of a cluster under test: a node that publishes and subscribes as it is told.
+
+Its configuration is the first line of standard input, commands follow, a line each; it reports on standard output. All
+lines are JSON objects. `python -m cubecast.experiments.live_faults.member` is only useful to its supervisor.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cubecast.errors import CubecastError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.addresses import Address
+from cubecast.net.config import NodeConfig
+from cubecast.net.loop import run
+from cubecast.net.node import LiveNode
+from cubecast.net.port import GapNotice
+
+TICK = 0.01
+"""Seconds between two publications of a member that publishes at a rate."""
+MAX_LINE = 1 << 24
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def report(**what: Any) -> None:
+    """One write per line, so that a killed process never leaves half a line between two others."""
+    os.write(sys.stdout.fileno(), (json.dumps(what) + "\n").encode())
+
+
+class Reader:
+    """The sink of the member's subscription to one topic."""
+
+    def __init__(self, member: "Member", topic: Topic) -> None:
+        self._member = member
+        self._topic = topic
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+        now = asyncio.get_running_loop().time()
+        member = self._member
+        member.delivered += len(payloads)
+        member.last_delivery = now
+        if first.source != member.node.place.node:
+            member.latencies.append(now - float(payloads[-1].split(b" ", 1)[0]))
+
+    def on_ready(self) -> None:
+        report(event="ready", topic=self._topic)
+
+    def on_gap(self, gap: GapNotice) -> None:
+        self._member.gaps += 1
+        report(event="gap", topic=gap.topic, missing=len(gap.missing), reason=gap.reason)
+
+    def on_end(self, error: CubecastError | None) -> None:
+        pass
+
+
+class Member:
+    def __init__(self, node: LiveNode) -> None:
+        self.node = node
+        self.delivered = 0
+        self.last_delivery = 0.0
+        self.gaps = 0
+        self.latencies: list[float] = []
+        self._subscriptions: dict[Topic, int] = {}
+        self._publishing: asyncio.Task[None] | None = None
+
+    async def obey(self, do: str, **how: Any) -> None:
+        answer = await getattr(self, f"_do_{do}")(**how)
+        report(event="done", do=do, **(answer or {}))
+
+    async def _do_subscribe(self, topic: Topic) -> None:
+        self._subscriptions[topic] = self.node.port.subscribe(topic, Reader(self, topic))
+
+    async def _do_publish(self, topics: list[Topic], rate: float, size: int = 64) -> None:
+        """Publish that many messages per second from now on, in turns to the topics."""
+        self._publishing = asyncio.ensure_future(self._publish(topics, rate, size))
+
+    async def _do_quiet(self) -> dict[str, Any]:
+        if self._publishing is not None:
+            self._publishing.cancel()
+            self._publishing = None
+        return self._status()
+
+    async def _do_pause(self, topic: Topic) -> None:
+        self.node.port.pause(self._subscriptions[topic])
+
+    async def _do_resume(self, topic: Topic) -> None:
+        self.node.port.resume(self._subscriptions[topic])
+
+    async def _do_status(self) -> dict[str, Any]:
+        return self._status()
+
+    async def _do_latencies(self) -> dict[str, Any]:
+        """Seconds from publication to delivery of others' messages, since the last such question."""
+        taken, self.latencies = self.latencies, []
+        return {"latencies": taken}
+
+    async def _do_close(self) -> None:
+        await self._do_quiet()
+        await self.node.close()
+
+    async def _publish(self, topics: list[Topic], rate: float, size: int) -> None:
+        port, loop = self.node.port, asyncio.get_running_loop()
+        started, sent, turn = loop.time(), 0, 0
+        while True:
+            now = loop.time()
+            due = int((now - started) * rate) - sent
+            if due > rate:
+                sent, due = sent + due, 0  # it stood still; what it did not say then it does not say now
+            topic = topics[turn % len(topics)]
+            if due > 0 and port.has_room(topic):
+                port.publish(topic, [(b"%f %d " % (now, sent + k)).ljust(size, b".") for k in range(due)])
+                sent, turn = sent + due, turn + 1
+            await asyncio.sleep(TICK)
+
+    def _status(self) -> dict[str, Any]:
+        machine = self.node.machine
+        outgoing = self.node.port.describe()["outgoing"]
+        return {
+            "incarnation": machine.incarnation,
+            "active": machine.is_active,
+            "living": machine.living,
+            "waiting": machine.waiting(),
+            "unstable": sum(one["accepted"] - one["stable"] for one in outgoing.values()),
+            "delivered": self.delivered,
+            "last_delivery": self.last_delivery,
+            "gaps": self.gaps,
+            "memory": int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE,
+            "cpu_seconds": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]),
+        }
+
+
+def _configured(line: str) -> NodeConfig:
+    settings = json.loads(line)
+    for name in ("journal", "inputs", "data"):
+        if name in settings:
+            settings[name] = Path(settings[name])
+    settings["listen"] = Address.parse(settings["listen"])
+    settings["join"] = tuple(Address.parse(one) for one in settings.get("join", ()))
+    through = settings.get("dial_through", {})
+    settings["dial_through"] = {int(node): Address.parse(address) for node, address in through.items()}
+    return NodeConfig(**settings)
+
+
+async def _serve() -> None:
+    lines = asyncio.StreamReader(limit=MAX_LINE)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    node = LiveNode(_configured((await lines.readline()).decode()))
+    await node.start()
+    member = Member(node)
+    report(event="started", node=node.place.node, incarnation=node.place.incarnation, address=node.place.address)
+    while line := await lines.readline():
+        command = json.loads(line)
+        await member.obey(**command)
+        if command["do"] == "close":
+            return
+
+
+if __name__ == "__main__":
+    run(_serve())
