@@ -70,13 +70,13 @@ class Driver:
         self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
-        self._stopped = False
+        self.is_stopped = False
 
     # Inputs
 
     def packets(self, sender: NodeId, frames: list[bytes]) -> None:
         """What one read from a peer's link brought."""
-        if self._stopped:
+        if self.is_stopped:
             return
         now = self._loop.time()
         for frame in frames:
@@ -88,7 +88,7 @@ class Driver:
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
-        if not self._stopped:
+        if not self.is_stopped:
             self._input(name, self._loop.time(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
@@ -101,7 +101,7 @@ class Driver:
         self._listener.on_step()
 
     def stop(self) -> None:
-        self._stopped = True
+        self.is_stopped = True
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()

@@ -120,6 +120,9 @@ class LiveNode:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
             return
+        if self._driver is not None and self._driver.is_stopped:
+            await self._shut()
+            return
         try:
             async with asyncio.timeout(CLOSING_TIME):
                 await self.port.published_all()
@@ -138,8 +141,11 @@ class LiveNode:
             self._rested = asyncio.get_running_loop().create_future()
             await self._rested
 
-    async def _shut(self) -> None:
-        self._closed = True
+    def conclude(self) -> None:
+        """End this node's history without a word to the others, when a whole cluster at rest is about to end.
+
+        Whoever merely leaves calls `close`: it tells the others, who then have something to settle.
+        """
         if self._driver is not None:
             self._driver.stop()
         if self._journal is not None:
@@ -148,6 +154,10 @@ class LiveNode:
         if self._inputs is not None:
             self._inputs.close()
             self._inputs = None
+
+    async def _shut(self) -> None:
+        self._closed = True
+        self.conclude()
         self._peers.close()
         await self.reception.close()
         self.port.shut(None)

@@ -89,7 +89,7 @@ class LiveCluster:
         numbers = range(self.config.members)
         await self.start_member(0)
         await asyncio.gather(*(self.start_member(number) for number in numbers[1:]))
-        await self.until(lambda: self._all_live_together(numbers), "everybody knows everybody")
+        await self.until_together(numbers)
 
     async def _open_proxies(self) -> None:
         if self.config.proxies:
@@ -193,6 +193,16 @@ class LiveCluster:
             await asyncio.sleep(POLL)
         return loop.time() - started
 
+    async def until_together(self, numbers: Iterable[NodeId], timeout: float = 20.0) -> float:
+        """Wait until these members live with each other and nobody else."""
+        together = sorted(numbers)
+
+        async def agreed() -> bool:
+            found = await asyncio.gather(*(self.members[number].ask("status") for number in together))
+            return all(status["living"] == together and status["active"] for status in found)
+
+        return await self.until(agreed, f"nodes {together} live together", timeout)
+
     async def drain(self, timeout: float = 20.0) -> None:
         """Nobody publishes any more; wait until nothing is under way anywhere."""
         self.heal()
@@ -214,12 +224,9 @@ class LiveCluster:
         await self.until(is_quiet, "everything published is delivered everywhere", timeout)
 
     async def close(self) -> None:
-        """All living members leave in good order."""
+        """The history of all living members ends here, before any of them leaves."""
+        await asyncio.gather(*(member.ask("conclude") for member in self.living))
         await asyncio.gather(*(member.ask("close", timeout=20.0) for member in self.living))
-
-    async def _all_live_together(self, numbers: Iterable[NodeId]) -> bool:
-        statuses = await self.statuses()
-        return all(status["living"] == list(numbers) and not status["waiting"] for status in statuses.values())
 
     async def _waiting(self) -> str:
         statuses = await self.statuses()

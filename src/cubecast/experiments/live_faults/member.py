@@ -9,9 +9,11 @@ import json
 import os
 import resource
 import sys
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
@@ -24,7 +26,21 @@ from cubecast.net.port import GapNotice
 TICK = 0.01
 """Seconds between two publications of a member that publishes at a rate."""
 MAX_LINE = 1 << 24
+KEPT = 100_000
+"""Latencies, the newest."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def payload(now: float, number: int, size: int) -> bytes:
+    """When it was published, its number, and a checksum of its own: what arrives changed is noticed."""
+    content = b"%f %d" % (now, number)
+    return (b"%s %08x " % (content, crc32(content))).ljust(size, b".")
+
+
+def published_at(data: bytes) -> float | None:
+    """None when this is not what anybody published."""
+    time, number, checksum, *_ = *data.split(b" "), b"", b"", b""
+    return float(time) if b"%08x" % crc32(b"%s %s" % (time, number)) == checksum else None
 
 
 def report(**what: Any) -> None:
@@ -44,8 +60,12 @@ class Reader:
         member = self._member
         member.delivered += len(payloads)
         member.last_delivery = now
-        if first.source != member.node.place.node:
-            member.latencies.append(now - float(payloads[-1].split(b" ", 1)[0]))
+        for data in payloads:
+            published = published_at(data)
+            if published is None:
+                member.wrong += 1
+            elif first.source != member.node.place.node:
+                member.latencies.append(now - published)
 
     def on_ready(self) -> None:
         report(event="ready", topic=self._topic)
@@ -64,7 +84,9 @@ class Member:
         self.delivered = 0
         self.last_delivery = 0.0
         self.gaps = 0
-        self.latencies: list[float] = []
+        self.wrong = 0
+        """Messages that nobody published like that."""
+        self.latencies: deque[float] = deque(maxlen=KEPT)
         self._subscriptions: dict[Topic, int] = {}
         self._publishing: asyncio.Task[None] | None = None
 
@@ -96,11 +118,14 @@ class Member:
 
     async def _do_latencies(self) -> dict[str, Any]:
         """Seconds from publication to delivery of others' messages, since the last such question."""
-        taken, self.latencies = self.latencies, []
+        taken = sorted(self.latencies)
+        self.latencies.clear()
         return {"latencies": taken}
 
+    async def _do_conclude(self) -> None:
+        self.node.conclude()
+
     async def _do_close(self) -> None:
-        await self._do_quiet()
         await self.node.close()
 
     async def _publish(self, topics: list[Topic], rate: float, size: int) -> None:
@@ -113,7 +138,7 @@ class Member:
                 sent, due = sent + due, 0  # it stood still; what it did not say then it does not say now
             topic = topics[turn % len(topics)]
             if due > 0 and port.has_room(topic):
-                port.publish(topic, [(b"%f %d " % (now, sent + k)).ljust(size, b".") for k in range(due)])
+                port.publish(topic, [payload(now, sent + k, size) for k in range(due)])
                 sent, turn = sent + due, turn + 1
             await asyncio.sleep(TICK)
 
@@ -129,6 +154,7 @@ class Member:
             "delivered": self.delivered,
             "last_delivery": self.last_delivery,
             "gaps": self.gaps,
+            "wrong": self.wrong,
             "memory": int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE,
             "cpu_seconds": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]),
         }

@@ -130,7 +130,8 @@ async def run_schedule(schedule: LiveSchedule, directory: Path, *, patience: flo
         raise LiveFailure(f"{error}\n{schedule}") from error
     except ExceptionGroup as group:
         raise LiveFailure(f"{group.exceptions[0]}\n{schedule}") from group
-    return replace(outcome, steps_replayed=_conforming(config, schedule), report=_kept(config, schedule))
+    report = _kept(config, schedule, outcome.statuses)
+    return replace(outcome, steps_replayed=_conforming(config, schedule), report=report)
 
 
 async def _lived(config: ClusterConfig, schedule: LiveSchedule) -> Outcome:
@@ -155,7 +156,10 @@ def _conforming(config: ClusterConfig, schedule: LiveSchedule) -> int:
     return steps
 
 
-def _kept(config: ClusterConfig, schedule: LiveSchedule) -> Report:
+def _kept(config: ClusterConfig, schedule: LiveSchedule, statuses: dict[NodeId, dict[str, Any]]) -> Report:
+    wrong = [f"member {number} got {one['wrong']}" for number, one in statuses.items() if one["wrong"]]
+    if wrong:
+        raise LiveFailure(f"messages nobody published: {wrong}\n{schedule}")
     report = judged(config, f"live-faults-{schedule.seed}")
     if report.verdict is not Verdict.VALID:
         reasons = [violation.reason for violation in report.witnesses[:3]] or list(report.unknown_because)
