@@ -5,7 +5,6 @@ sees what they tell of.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, assert_never
 
@@ -67,7 +66,7 @@ class Driver:
         self._inputs = inputs
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
-        self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
+        self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self.is_stopped = False
@@ -82,7 +81,7 @@ class Driver:
         for frame in frames:
             packet = decode(frame)
             if self._deferred and packet.publication and packet.topic in self._deferred:
-                self._defer(sender, packet)
+                self._defer(sender, packet, frame)
             else:
                 self._input("packet", now, sender, packet)
 
@@ -110,17 +109,20 @@ class Driver:
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
 
     def hold_back(self, topic: Topic) -> None:
-        self._deferred.setdefault(topic, deque())
+        self._deferred.setdefault(topic, {})
 
     def let_through(self, topic: Topic) -> None:
-        for sender, packet in self._deferred.pop(topic, ()):
-            self._deferred_bytes -= len(packet.frame)
-            self._input("packet", self._loop.time(), sender, packet)
+        for (sender, _), frame in self._deferred.pop(topic, {}).items():
+            self._deferred_bytes -= len(frame)
+            self._input("packet", self._loop.time(), sender, decode(frame))
 
-    def _defer(self, sender: NodeId, packet: Any) -> None:
-        if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:
-            self._deferred_bytes += len(packet.frame)
-            self._deferred[packet.topic].append((sender, packet))
+    def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
+        """Keep the bytes only, and once: what is not acknowledged comes again and again."""
+        waiting, key = self._deferred[packet.topic], (sender, packet.message)
+        growth = len(frame) - len(waiting.get(key, b""))
+        if self._deferred_bytes + growth <= self._deferral_budget:
+            self._deferred_bytes += growth
+            waiting[key] = frame
 
     # Effects
 

@@ -9,6 +9,7 @@ from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import Place, Refused
@@ -115,6 +116,9 @@ class LiveNode:
     def address(self) -> Address:
         """What others dial."""
         return self.reception.address
+
+    def link_to(self, node: NodeId) -> Connection | None:
+        return self._peers.link(node)
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""

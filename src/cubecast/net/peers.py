@@ -75,6 +75,9 @@ class Peers:
             dial.kept.append(frame)
             dial.size += len(frame)
 
+    def link(self, node: NodeId) -> Connection | None:
+        return self._links.get(node)
+
     def is_connected(self, node: NodeId) -> bool:
         return node in self._links
 

@@ -54,6 +54,7 @@ class Reader:
     def __init__(self, member: "Member", topic: Topic) -> None:
         self._member = member
         self._topic = topic
+        self.latencies: deque[float] = deque(maxlen=KEPT)
 
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
         now = asyncio.get_running_loop().time()
@@ -65,7 +66,7 @@ class Reader:
             if published is None:
                 member.wrong += 1
             elif first.source != member.node.place.node:
-                member.latencies.append(now - published)
+                self.latencies.append(now - published)
 
     def on_ready(self) -> None:
         report(event="ready", topic=self._topic)
@@ -86,26 +87,26 @@ class Member:
         self.gaps = 0
         self.wrong = 0
         """Messages that nobody published like that."""
-        self.latencies: deque[float] = deque(maxlen=KEPT)
         self._subscriptions: dict[Topic, int] = {}
-        self._publishing: asyncio.Task[None] | None = None
+        self._readers: dict[Topic, Reader] = {}
+        self._publishing: list[asyncio.Task[None]] = []
 
     async def obey(self, do: str, **how: Any) -> None:
         answer = await getattr(self, f"_do_{do}")(**how)
         report(event="done", do=do, **(answer or {}))
 
     async def _do_subscribe(self, topic: Topic) -> None:
-        self._subscriptions[topic] = self.node.port.subscribe(topic, Reader(self, topic))
+        reader = self._readers[topic] = Reader(self, topic)
+        self._subscriptions[topic] = self.node.port.subscribe(topic, reader)
 
     async def _do_publish(self, topics: list[Topic], rate: float, size: int = 64) -> None:
         """Publish that many messages per second from now on, in turns to the topics."""
-        self._publishing = asyncio.ensure_future(self._publish(topics, rate, size))
+        self._publishing.append(asyncio.ensure_future(self._publish(topics, rate, size)))
 
-    async def _do_quiet(self) -> dict[str, Any]:
-        if self._publishing is not None:
-            self._publishing.cancel()
-            self._publishing = None
-        return self._status()
+    async def _do_quiet(self) -> None:
+        for task in self._publishing:
+            task.cancel()
+        self._publishing.clear()
 
     async def _do_pause(self, topic: Topic) -> None:
         self.node.port.pause(self._subscriptions[topic])
@@ -116,10 +117,11 @@ class Member:
     async def _do_status(self) -> dict[str, Any]:
         return self._status()
 
-    async def _do_latencies(self) -> dict[str, Any]:
+    async def _do_latencies(self, topic: Topic) -> dict[str, Any]:
         """Seconds from publication to delivery of others' messages, since the last such question."""
-        taken = sorted(self.latencies)
-        self.latencies.clear()
+        latencies = self._readers[topic].latencies
+        taken = list(latencies)
+        latencies.clear()
         return {"latencies": taken}
 
     async def _do_conclude(self) -> None:
