@@ -1,8 +1,11 @@
 """Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
 
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from unittest.mock import patch
 
+from cubecast.errors import LocalProtocolError
+from cubecast.ids import MessageId
+from cubecast.protocol.contract import Deliver, Published, Send
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
@@ -13,6 +16,8 @@ from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.views import View
+from cubecast.protocol.vcube.packets import Pub
+from cubecast.protocol.vcube.vcube_ps import VCubePS
 
 
 def ack_before_forward() -> AbstractContextManager[object]:
@@ -204,21 +209,42 @@ def interest_after_the_answer() -> AbstractContextManager[object]:
     return patch.object(Cubecast, "_on_wave", late)
 
 
-COMMON = (
-    ack_before_forward,
-    forget_before_stable,
-    one_message_per_source,
-    excuse_omitted,
-    excuse_too_wide,
-    settle_skipped,
-    nothing_lost,
-    perfect_detector_assumed,
-    incarnation_ignored,
-    epoch_ignored,
-    destinations_not_learned,
-    no_fence,
-    no_relay,
-)
-RARE = (publish_before_own_wave,)
-# Found by thousands of schedules at best: test_cubecast_rules_matter shows each in its smallest form.
-BY_HAND = (starts_not_repeated, verdicts_kept_private, covered_dropped_early)
+def one_queue_for_all_topics() -> AbstractContextManager[object]:
+    """V1, in VCube-PS: publications are numbered when asked for, and what cannot leave yet goes to the end of one queue
+    for all topics."""
+
+    def publish(self, now, topic, payloads):
+        state, effects, shared = self._topic(topic), [], next(iter(self.topics.values())).queue
+        if not state.view.subscribed:
+            raise LocalProtocolError("only subscribers publish")
+        for payload in payloads:
+            state.published += 1
+            effects.append(Published(topic, state.published, 1, ()))
+            shared.append((state, MessageId(self.node, self.incarnation, state.published), payload))
+        return effects + self._propagate(state)
+
+    def propagate(self, _):
+        effects, shared = [], next(iter(self.topics.values())).queue
+        for _ in range(len(shared)):
+            state, message, payload = shared.popleft()
+            if state.outstanding is not None:
+                shared.append((state, message, payload))
+                continue
+            packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
+            effects.append(Deliver(state.name, message, packet.payloads))
+            targets = state.view.children(self.dimension)
+            if targets:
+                state.outstanding = packet
+                state.acks[packet.key] = [None, len(targets), []]
+                effects.append(Send(targets, packet))
+            else:
+                self._completed(state, packet, [], effects)
+            break
+        return effects
+
+    return patch.multiple(VCubePS, publish=publish, _propagate=propagate)
+
+
+def nothing() -> AbstractContextManager[object]:
+    """The algorithm as published has the defect already."""
+    return nullcontext()

@@ -8,6 +8,7 @@ main = CubecastGroup(
     commands_at={
         "demo": "cubecast.cli.demo:demo",
         "node": "cubecast.cli.node:node",
+        "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",

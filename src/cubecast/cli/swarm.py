@@ -72,6 +72,8 @@ def swarm(
                 output.print(f"  {reason}", markup=False)
             output.print("reproduce with:")
             click.echo(failure["replay"])
+            output.print("or step by step, as tests/scripts plays it:")
+            click.echo(failure["script"])
     click.get_current_context().exit(OK if tally.failure is None else VIOLATED)
 
 

@@ -31,10 +31,12 @@ class NodeConfig:
     cluster: str = "cubecast"
     dimension: int = 6
     """The cube has 2^dimension ids; only the founder's counts."""
-    window: int = 8
+    window: int = 16
     max_batch: int = 512
     max_payload: int = MAX_PAYLOAD
     retry: float = 0.5
+    ack_delay: float = 0.025
+    """How long acknowledgements that nobody waits for may be kept to travel together."""
     round_length: float = 0.5
     patience: float = 3.0
     peer_budget: int = 32 << 20
@@ -72,6 +74,7 @@ class NodeConfig:
             window=self.window,
             max_batch=self.max_batch,
             retry=self.retry,
+            ack_delay=self.ack_delay,
             detection=Detection.DIAGNOSIS,
             round_length=self.round_length,
             patience=self.patience,

@@ -5,12 +5,14 @@ sees what they tell of.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.input_log import InputLog
 from cubecast.net.journal import Journal
+from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
     CancelTimer,
@@ -45,7 +47,6 @@ class Listener(Protocol):
     def on_interest_known(self) -> None: ...
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
     def on_reincarnated(self, incarnation: int) -> None: ...
-    def on_step(self) -> None: ...
 
 
 class Driver:
@@ -54,22 +55,30 @@ class Driver:
         machine: Cubecast,
         listener: Listener,
         send: Callable[[NodeId, bytes], None],
+        turn: Turn,
         *,
         deferral_budget: int,
         journal: Journal | None = None,
-        inputs: InputLog | None = None,
+        recorder: InputLog | None = None,
     ) -> None:
         self.machine = machine
         self._listener = listener
         self._send = send
+        self._turn = turn
         self._journal = journal
-        self._inputs = inputs
+        self._recorder = recorder
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self.is_stopped = False
+        self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
+        self._is_busy = False
+        self._is_alone = False
+        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.watcher: Callable[[], None] | None = None
+        """Called after each step, while somebody waits for what steps bring about."""
 
     # Inputs
 
@@ -77,13 +86,19 @@ class Driver:
         """What one read from a peer's link brought."""
         if self.is_stopped:
             return
-        now = self._loop.time()
-        for frame in frames:
-            packet = decode(frame)
-            if self._deferred and packet.publication and packet.topic in self._deferred:
-                self._defer(sender, packet, frame)
-            else:
-                self._input("packet", now, sender, packet)
+        now, turn = self._loop.time(), self._turn
+        turn.is_held = True
+        self._is_alone = len(frames) == 1
+        try:
+            for frame in frames:
+                packet = decode(frame)
+                if self._deferred and packet.publication and packet.topic in self._deferred:
+                    self._defer(sender, packet, frame)
+                else:
+                    self._input("packet", now, sender, packet)
+        finally:
+            turn.is_held = self._is_alone = False
+            turn.end()
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -91,13 +106,25 @@ class Driver:
             self._input(name, self._loop.time(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
+        """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
+        self._inputs.append((name, now, arguments))
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                while self._inputs:
+                    self._step(*self._inputs.popleft())
+            finally:
+                self._is_busy = False
+
+    def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
-        inputs = self._inputs
-        effects = entry(now, *arguments) if inputs is None else inputs.step(entry, name, now, arguments)
+        recorder = self._recorder
+        effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
         self._apply(now, effects)
-        self._listener.on_step()
+        if self.watcher is not None:
+            self.watcher()
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -112,9 +139,15 @@ class Driver:
         self._deferred.setdefault(topic, {})
 
     def let_through(self, topic: Topic) -> None:
-        for (sender, _), frame in self._deferred.pop(topic, {}).items():
+        waiting = self._deferred.pop(topic, {})
+        while waiting and topic not in self._deferred:
+            key = next(iter(waiting))
+            frame = waiting.pop(key)
             self._deferred_bytes -= len(frame)
-            self._input("packet", self._loop.time(), sender, decode(frame))
+            self._input("packet", self._loop.time(), key[0], decode(frame))
+        if waiting:
+            # The first ones filled the subscriber up again.
+            self._deferred[topic] = waiting | self._deferred[topic]
 
     def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
         """Keep the bytes only, and once: what is not acknowledged comes again and again."""
@@ -142,6 +175,8 @@ class Driver:
                     for peer in peers:
                         send(peer, frame)
                 case Deliver(topic, message, payloads):
+                    if self._is_alone:
+                        self._turn.end()
                     listener.on_deliver(topic, message, payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)

@@ -8,11 +8,12 @@ from typing import Any
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
+from cubecast.net.clients import Clients
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
-from cubecast.net.handshake import Place, Refused
+from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.journal import Journal
@@ -39,7 +40,11 @@ class LiveNode:
         self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
-        self.port.on_stepped = self._stepped
+        self.port.on_new_incarnation = self._on_new_incarnation
+        self.port.on_status = self.status
+        self.port.on_close = self.close
+        self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.reception.on_client = self.clients.accept
         self._driver: Driver | None = None
         self._journal: Journal | None = None
         self._inputs: InputLog | None = None
@@ -87,10 +92,12 @@ class LiveNode:
             machine,
             self.port,
             self._peers.send,
+            self._peers.turn,
             deferral_budget=config.peer_budget,
             journal=self._journal,
-            inputs=self._inputs,
+            recorder=self._inputs,
         )
+        self._driver.watcher = self._stepped
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -120,6 +127,38 @@ class LiveNode:
     def link_to(self, node: NodeId) -> Connection | None:
         return self._peers.link(node)
 
+    def _who(self) -> Accepted | None:
+        """What a client is told."""
+        me, directory = self._directory.me, self._directory
+        if me is None or self._driver is None or not self._driver.machine.is_active:
+            return None
+        return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
+
+    def status(self) -> dict[str, Any]:
+        """This node and what it knows of the others, for people and programs."""
+        places = sorted(self._directory.places.values(), key=lambda place: place.node)
+        members = [
+            {
+                "node": place.node,
+                "incarnation": place.incarnation,
+                "address": place.address,
+                "is_connected": place == self._directory.me or self._peers.is_connected(place.node),
+            }
+            for place in places
+        ]
+        return {
+            "node": self.place.node,
+            "incarnation": self.place.incarnation,
+            "address": self.place.address,
+            "cluster": self.config.cluster,
+            "dimension": self._directory.dimension,
+            "members": members,
+            "clients": len(self.clients),
+            "queued": {str(node): size for node, size in self._peers.queued.items()},
+            "waiting": self._waiting(),
+            **self.port.describe(),
+        }
+
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
@@ -127,6 +166,7 @@ class LiveNode:
         if self._driver is not None and self._driver.is_stopped:
             await self._shut()
             return
+        self.clients.close()
         try:
             async with asyncio.timeout(CLOSING_TIME):
                 await self.port.published_all()
@@ -143,6 +183,8 @@ class LiveNode:
         """Until nothing of this node is under way."""
         if self._waiting():
             self._rested = asyncio.get_running_loop().create_future()
+            if self._driver is not None:
+                self._driver.watcher = self._stepped
             await self._rested
 
     def conclude(self) -> None:
@@ -162,6 +204,7 @@ class LiveNode:
     async def _shut(self) -> None:
         self._closed = True
         self.conclude()
+        self.clients.close()
         self._peers.close()
         await self.reception.close()
         self.port.shut(None)
@@ -173,18 +216,21 @@ class LiveNode:
             self._driver.call(name, *arguments)
 
     def _stepped(self) -> None:
-        """After every step: did it end something somebody waits for?"""
-        active = self._active
-        if active is not None and not active.done() and self._driver is not None and self._driver.machine.is_active:
+        """Did the step end something somebody waits for?"""
+        driver, active, rested = self._driver, self._active, self._rested
+        if driver is None:
+            return
+        if active is not None and not active.done() and driver.machine.is_active:
             active.set_result(None)
-        if self._rested is not None and not self._rested.done() and not self._waiting():
-            self._rested.set_result(None)
-        if self._driver is not None and self._directory.me is not None:
-            incarnation = self._driver.machine.incarnation
-            if incarnation != self._directory.me.incarnation:
-                me = self._directory.me
-                self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
-                remember(self.config, incarnation)
+        if rested is not None and not rested.done() and not self._waiting():
+            rested.set_result(None)
+        if (active is None or active.done()) and (rested is None or rested.done()):
+            driver.watcher = None
+
+    def _on_new_incarnation(self, incarnation: int) -> None:
+        me = self.place
+        self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
+        remember(self.config, incarnation)
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:

@@ -59,6 +59,11 @@ class Outgoing:
         return self.given - self.published
 
     @property
+    def is_awaited(self) -> bool:
+        """Does somebody wait for the stability of something?"""
+        return bool(self._waiters)
+
+    @property
     def has_room(self) -> bool:
         return self.bytes < self.budget
 

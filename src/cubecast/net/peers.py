@@ -19,6 +19,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
+from cubecast.net.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Peers:
         self._dials: dict[NodeId, _Dial] = {}
         self._quiet_until: dict[NodeId, float] = {}
         self._closed = False
+        self.turn = Turn()
 
     # Sending
 
@@ -171,6 +173,8 @@ class Peers:
     def _open(self, node: NodeId, connection: Connection) -> None:
         old = self._links.get(node)
         self._links[node] = connection
+        connection.flush()
+        connection.turn = self.turn
         connection.label = f"node {node}"
         if old is not None:
             old.close()  # the peer would not call if it still had this one

@@ -77,7 +77,8 @@ class Subscriptions:
     # What happens
 
     def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
-        for subscription in self._by_topic.get(topic, ()):
+        # A copy, because a sink that has had enough unsubscribes while it is called.
+        for subscription in tuple(self._by_topic.get(topic, ())):
             subscription.sink.on_batch(topic, message, payloads)
 
     def confirmed(self, topic: Topic) -> None:

@@ -231,9 +231,17 @@ class World:
             return self._postpone(node, self.unsubscribe, node, topic)
         if node in self.crashed or topic not in self.subscriptions[node]:
             return False
-        self._record(node, Kind.UNSUBSCRIBE, topic=topic)
-        self.subscriptions[node].discard(topic)
-        return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+        try:
+            effects = self.machines[node].unsubscribe(self.now, topic)
+        except LocalProtocolError:
+            self.statistics.refused += 1
+            return False
+        stays = isinstance(self.machines[node], Follower) and Unsubscribed(topic) not in effects
+        if not stays:  # an interest may still match the topic
+            self._record(node, Kind.UNSUBSCRIBE, topic=topic)
+            self.subscriptions[node].discard(topic)
+        self._apply(node, effects)
+        return True
 
     def follow(self, node: NodeId, interest: Interest | None) -> bool:
         """Declare an interest in topics, known or to come; False when the node is down or its protocol cannot."""
@@ -312,6 +320,12 @@ class World:
             self._postpone(node, self.unsuspect, node, peer)
         elif node not in self.crashed:
             self._apply(node, self.machines[node].on_peer_up(self.now, peer))
+
+    def wrap(self, node: NodeId, between: Callable[[Machine], Machine]) -> None:
+        """Put something between the world and this node's machine, and those of its later incarnations."""
+        make = self._make
+        self._make = lambda one, incarnation: between(make(one, incarnation)) if one == node else make(one, incarnation)
+        self.machines[node] = between(self.machines[node])
 
     def finish(self) -> None:
         """Close every history: the run is over and nothing is under way."""

@@ -13,11 +13,12 @@ from cubecast.protocol.vcube.topology import ids_of
 class Context:
     """One per incarnation of the node."""
 
-    __slots__ = ("_acks", "busy", "closed", "dead", "effects", "node", "parameters", "registry")
+    __slots__ = ("_acks", "_hurry", "busy", "by", "closed", "dead", "effects", "node", "parameters", "registry")
 
     def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
         self.node = node
         self.parameters = parameters
+        self.by = incarnation
         self.registry = Registry(node, incarnation, founders)
         self.effects: Effects = []
         self.busy = False
@@ -27,10 +28,7 @@ class Context:
         self.closed: dict[NodeId, int] = {}
         """Per node, its newest faulty incarnation about which everything is settled."""
         self._acks: dict[tuple[NodeId, Topic], list[MessageId]] = {}
-
-    @property
-    def by(self) -> int:
-        return self.registry.incarnation
+        self._hurry = False
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -48,15 +46,25 @@ class Context:
             return packet
         return replace(packet, by=self.by, dead=self.dead)
 
-    def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId) -> None:
-        """All acknowledgements of a step for one peer ride together."""
+    def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId, hurry: bool) -> None:
+        """Acknowledgements for one peer ride together: those of a step, or, when nobody waits, of a while."""
         self._acks.setdefault((peer, topic), []).append(message)
+        self._hurry = self._hurry or hurry
+
+    @property
+    def has_acks(self) -> bool:
+        return bool(self._acks)
+
+    def hurry_acks(self) -> None:
+        self._hurry = True
 
     def finish(self) -> Effects:
         """The effects of the step."""
-        for (peer, topic), messages in self._acks.items():
-            self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))
-        self._acks.clear()
+        if self._acks and (self._hurry or not self.parameters.ack_delay):
+            for (peer, topic), messages in self._acks.items():
+                self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))
+            self._acks.clear()
+        self._hurry = False
         effects, self.effects = self.effects, []
         return effects
 

@@ -15,6 +15,7 @@ from cubecast.protocol.vcube.cubecast.packets import Ask, Life, Publication
 from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of
 
 EVERYBODY = -1  # as a mask
+MOST_PLANS = 64
 
 
 class Copy:
@@ -53,6 +54,8 @@ class Dissemination:
         self._context = context
         self._topic = topic
         self._copies: dict[Life, dict[Counter, Copy]] = {}
+        self._plans: dict[int, tuple[NodeId, ...]] = {}
+        self._known_blocks: dict[NodeId, tuple[int, int]] = {}
         self.stable: dict[Life, Counter] = {}
         """Per source, up to where everything is known to be everywhere it belongs."""
         self.may_push: Callable[[Copy, NodeId], bool] = lambda copy, node: True
@@ -92,7 +95,7 @@ class Dissemination:
         """Take over a part of the work; the copy when it is new here."""
         source = Life(packet.message.source, packet.message.incarnation)
         if self.is_stable(source, packet.message.counter):
-            self._context.acknowledge(sender, self._topic, packet.message)
+            self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
             return None
         copy = self._copies.get(source, {}).get(packet.message.counter)
         new = copy is None
@@ -100,30 +103,37 @@ class Dissemination:
             copy = self._keep(packet, destinations)
             if self._context.registry.is_dead(source):
                 copy.duty = EVERYBODY
-        me = self._context.node
         copy.covered |= 1 << sender
-        copy.parents[sender] = block(sender, cluster(sender, me))
-        copy.duty |= copy.parents[sender]
+        copy.parents[sender] = part = self._blocks(sender)[1]
+        copy.duty |= part
         self.advance(copy)
         return copy if new else None
 
     def advance(self, copy: Copy, *, again: bool = False) -> None:
         """Acknowledge what is done, hand on what is not; `again` repeats what was not answered."""
         missing = self.missing(copy)
-        for parent, part in list(copy.parents.items()):
-            if not missing & part:
-                del copy.parents[parent]
-                self._context.acknowledge(parent, self._topic, copy.packet.message)
-        if missing:
-            self._spread(copy, missing & copy.duty, again)
+        self._answer_parents(copy, missing)
+        wanted = missing & copy.duty
+        if wanted:
+            self._spread(copy, wanted, again)
+
+    def _answer_parents(self, copy: Copy, missing: int) -> None:
+        if copy.parents:
+            for parent, part in list(copy.parents.items()):
+                if not missing & part:
+                    del copy.parents[parent]
+                    self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
 
     def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
         """A child answers for its block; the copy, when it is one we keep."""
         copy = self._copies.get(Life(message.source, message.incarnation), {}).get(message.counter)
         if copy is None or not copy.tried >> sender & 1:
             return None
-        copy.covered |= block(self._context.node, cluster(self._context.node, sender))
-        self.advance(copy)
+        copy.covered |= self._blocks(sender)[0]
+        if self._context.registry.is_dead(copy.source):
+            self.advance(copy)
+        else:
+            self._answer_parents(copy, self.missing(copy))  # the other children are at work already
         return copy
 
     def settle_stable(self, source: Life, counter: Counter) -> None:
@@ -175,6 +185,9 @@ class Dissemination:
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
         me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
+        if not orphan and not copy.tried and not again:
+            self._begin(copy, wanted)
+            return
         chosen: list[NodeId] = []
         while wanted:
             s = cluster(me, wanted.bit_length() - 1)
@@ -191,3 +204,33 @@ class Dissemination:
                 copy.try_child(child)
                 chosen.append(child)
         self._context.send(tuple(chosen), self._context.restamped(copy.packet))
+
+    def _begin(self, copy: Copy, wanted: int) -> None:
+        """Nothing of it is under way: one child per cluster. Destinations seldom change: the choice is remembered."""
+        chosen = self._plans.get(wanted)
+        if chosen is None:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            chosen = self._plans[wanted] = tuple(self._one_per_cluster(wanted))
+        for child in chosen:
+            copy.try_child(child)
+        self._context.send(chosen, self._context.restamped(copy.packet))
+
+    def _one_per_cluster(self, wanted: int) -> Iterator[NodeId]:
+        me = self._context.node
+        while wanted:
+            s = cluster(me, wanted.bit_length() - 1)
+            part = wanted & block(me, s)
+            wanted ^= part
+            child = first_child(me, s, part)
+            if child is not None:
+                yield child
+
+    def _blocks(self, peer: NodeId) -> tuple[int, int]:
+        """What the peer answers for when we hand it something, and what we answer for when it does."""
+        blocks = self._known_blocks.get(peer)
+        if blocks is None:
+            me = self._context.node
+            s = cluster(me, peer)
+            blocks = self._known_blocks[peer] = (block(me, s), block(peer, s))
+        return blocks

@@ -51,6 +51,7 @@ class Lifetime:
     ) -> None:
         self._parameters = parameters
         self.node = node
+        self.incarnation = incarnation
         self.context = Context(node, incarnation, parameters, founders)
         self.topics: dict[Topic, TopicState] = {}
         self.queued: dict[Topic, None] = {}
@@ -59,10 +60,6 @@ class Lifetime:
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
         self.inquiry = OpenInquiry(self.context)
-
-    @property
-    def incarnation(self) -> Incarnation:
-        return self.context.by
 
     def topic(self, topic: Topic) -> TopicState:
         state = self.topics.get(topic)
@@ -84,9 +81,13 @@ class Lifetime:
         if isinstance(packet, Hello) or self.joining is not None:
             self.hold_alive(Life(sender, packet.by))
             return True
-        if _takes_part(packet):
-            self.send_obituary(sender, packet.by)
+        if _takes_part(packet) or self._knows_us(packet):
+            self.send_obituary(sender, packet.by, stranger=True)
         return False
+
+    def _knows_us(self, packet: AnyPacket) -> bool:
+        """It is the late welcome of somebody who takes part: we began alone because it was late."""
+        return isinstance(packet, Welcome) and packet.active and packet.incarnation == self.incarnation
 
     def begin_joining(self, now: float) -> None:
         context = self.context
@@ -140,6 +141,8 @@ class Lifetime:
     # Verdicts
 
     def hold_alive(self, life: Life) -> None:
+        if self.context.registry.is_alive(*life):
+            return
         old = self.context.registry.faulty_up_to(life.node)
         if life.node != self.node and self.context.registry.hold_alive(*life):
             if life.incarnation - 1 > old:
@@ -169,18 +172,24 @@ class Lifetime:
             self.hold_faulty(Life(peer, incarnation))
             self.send_obituary(peer, incarnation)
 
-    def send_obituary(self, peer: NodeId, incarnation: Incarnation) -> None:
+    def send_obituary(self, peer: NodeId, incarnation: Incarnation, *, stranger: bool = False) -> None:
         context = self.context
-        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive)))
+        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive), stranger))
 
     def on_obituary(self, sender: NodeId, packet: Obituary) -> None:
-        """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way."""
+        """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way.
+
+        Somebody we took for one of us and who never heard of us is a stranger too: it began alone.
+        """
         registry = self.context.registry
         if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
             return
         theirs, ours = mask_from(packet.alive), registry.alive
-        if registry.is_alive(sender, packet.by) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+        friend = registry.is_alive(sender, packet.by)
+        if (friend and not packet.stranger) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
             raise Expelled
+        if friend:
+            self.suspect(sender)
 
     def on_settle(self, sender: NodeId, packet: Settle) -> None:
         if self.joining is not None:

@@ -73,7 +73,7 @@ class Cubecast:
         self._parameters = parameters
         self._validator = Validator(node, parameters)
         self._wishes = Wishes()
-        self._retry_set = False
+        self._retry_set = self._acks_set = False
         founding = not incarnation and parameters.founders >> node & 1
         self._life = self._born(incarnation, parameters.founders if founding else 0)
         for topic, members in (initial or {}).items() if founding else ():
@@ -108,7 +108,7 @@ class Cubecast:
         return self._finish(now)
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
-        self._validator.check(sender, packet, self.incarnation)
+        self._validator.check(sender, packet, self._life.incarnation)
         try:
             self._receive(now, sender, packet)
         except (Expelled, Dropped):
@@ -123,6 +123,9 @@ class Cubecast:
                 self._round(now)
             case Timer.ALONE:
                 self._on_alone_timeout(now)
+            case Timer.ACKS:
+                self._acks_set = False
+                self._life.context.hurry_acks()
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
@@ -133,11 +136,11 @@ class Cubecast:
         return self._finish(now)
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        """A hint that we may talk to somebody again whom we do not live with: if it lives, one of us must give way."""
+        """A hint that we may talk to somebody again. If one of us does not live with the other, one must give way."""
         context = self._life.context
         if self._life.joining is not None:
             context.send((peer,), Hello(context.by, context.dead))
-        elif not context.registry.alive >> peer & 1:
+        else:
             context.send((peer,), Test(context.by, context.dead, True))
         return self._finish(now)
 
@@ -147,12 +150,14 @@ class Cubecast:
             self._reincarnate(now, newest + 1)
         return self._finish(now)
 
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], hurry: bool = False) -> Effects:
+        """`hurry`: somebody waits until this is stable."""
         if not payloads:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
         state.queue.extend(payloads)
+        state.hurried = state.hurried or hurry
         self._life.queued[topic] = None
         if self._life.joining is None:
             state.register()
@@ -184,7 +189,9 @@ class Cubecast:
             self._leave(topic)
         for topic in list(self._life.topics):
             self._consider(topic)
-        if self._wishes.follows and self._life.joining is None:
+        if interest is None:
+            self._life.inquiry.end()
+        elif self._life.joining is None:
             self._life.inquiry.begin()
         return self._finish(now)
 
@@ -199,12 +206,13 @@ class Cubecast:
         if not self._life.admit(sender, packet):
             self._discard(packet)
             return
-        self._life.detector.heard(now, sender)
-        for node, incarnation in packet.dead:
-            self._life.hold_faulty(Life(node, incarnation))
-        if not self._life.context.registry.is_alive(sender, packet.by):
-            self._discard(packet)
-            return
+        self._life.detector.heard[sender] = now
+        if packet.dead:
+            for node, incarnation in packet.dead:
+                self._life.hold_faulty(Life(node, incarnation))
+            if not self._life.context.registry.is_alive(sender, packet.by):
+                self._discard(packet)
+                return
         self._dispatch(sender, packet)
 
     def _dispatch(self, sender: NodeId, packet: AnyPacket) -> None:
@@ -242,12 +250,14 @@ class Cubecast:
                 assert_never(packet)
 
     def _finish(self, now: float) -> Effects:
-        if self._life.settlement.must_announce:
-            self._life.settlement.announce()
-        try:
-            self._life.settlement.conclude()
-        except Dropped:
-            self._reincarnate(now)
+        settlement = self._life.settlement
+        if settlement.must_announce:
+            settlement.announce()
+        if settlement.open:
+            try:
+                settlement.conclude()
+            except Dropped:
+                self._reincarnate(now)
         life = self._life
         if life.inquiry.must_announce:
             self._announce_interest()
@@ -260,7 +270,11 @@ class Cubecast:
             self._retry_set = True
             life.context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
         life.context.busy = False
-        return life.context.finish()
+        effects = life.context.finish()
+        if life.context.has_acks and not self._acks_set:
+            self._acks_set = True
+            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay))
+        return effects
 
     # Publications
 
@@ -268,7 +282,7 @@ class Cubecast:
         topic = self._life.topic(packet.topic)
         destinations = topic.view.learn(packet.members, packet.epochs)
         incarnation, number = destinations.epoch(self.node)
-        if incarnation != self.incarnation:
+        if incarnation != self._life.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
             return
         source = Life(packet.message.source, packet.message.incarnation)
@@ -277,7 +291,8 @@ class Cubecast:
             self._life.hold_alive(Life(member.node, member.incarnation))
         delivery = topic.delivery
         copy = topic.dissemination.receive(sender, packet, destinations)
-        topic.dissemination.settle_stable(source, packet.stable)
+        if packet.stable:
+            topic.dissemination.settle_stable(source, packet.stable)
         if delivery is None or delivery.number != number or self._life.context.is_closed(source):
             self._discard(packet)
         elif copy is not None:
@@ -377,7 +392,7 @@ class Cubecast:
         self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
         self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
-        self._retry_set = False
+        self._retry_set = self._acks_set = False
         self._life.begin_joining(now)
         if self._parameters.detection is Detection.DIAGNOSIS:
             self._life.context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))

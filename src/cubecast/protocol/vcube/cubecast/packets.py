@@ -98,6 +98,8 @@ class Publication(Packet):
     dependencies: tuple[Dependency, ...]
     stable: Counter
     """All of the source's publications up to this one reached everybody they were for."""
+    hurry: bool = False
+    """Whether the source waits for the acknowledgement; otherwise it may be kept until there are more."""
     publication: ClassVar[bool] = True
 
 
@@ -189,12 +191,14 @@ class Settle(Packet):
 
 @dataclass(slots=True)
 class Obituary(Packet):
-    """The receiver's incarnation is held faulty by the sender, who lives with these nodes."""
+    """The receiver's incarnation is held faulty by the sender, or unknown to it, who lives with these nodes."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
     alive: Bitmap
+    stranger: bool = False
+    """Unknown, not held faulty: the two began apart from each other."""
 
 
 @dataclass(slots=True)

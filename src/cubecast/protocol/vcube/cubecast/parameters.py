@@ -29,6 +29,8 @@ class Parameters:
     """Messages per publication at most."""
     max_batch_bytes: int = 65_536
     """Payload bytes per publication at most; a larger message goes alone."""
+    ack_delay: float = 0.0
+    """How long acknowledgements may wait for company; publishers that need theirs say so in the publication."""
     retry: float = 400.0
     """After this long without an answer things are sent again; more than a round trip."""
     detection: Detection = Detection.DRIVER
@@ -46,6 +48,8 @@ class Parameters:
         for name in ("retry", "round_length", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
+        if not 0 <= self.ack_delay < self.retry:
+            raise BadInput(f"ack_delay must be at least 0 and less than retry, not {self.ack_delay}")
         if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
             raise BadInput("patience must last at least two rounds, or every late answer is a crash")
         if (self.founders | self.ids) >> self.size:

@@ -1,7 +1,9 @@
 """One topic at one node: view, subscription, publications under way, and the wave that makes them known."""
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Acknowledged, Published, Subscribed
@@ -37,6 +39,8 @@ class TopicState:
         """A wave of this node is complete: its view holds everybody somebody may have addressed before."""
         self.wave: _OpenWave | None = None
         self.queue: deque[bytes] = deque()
+        self.hurried = False
+        """Somebody waits for the stability of what is queued."""
         self.counter: Counter = 0
         self._numbers = 0
         self._subscriptions = 0
@@ -117,16 +121,18 @@ class TopicState:
         window = self._context.parameters.window
         while self.queue and self.registered and self.unstable < window:
             self._publish(self._next_batch())
+        self.hurried = self.hurried and bool(self.queue)
 
     def _next_batch(self) -> tuple[bytes, ...]:
         """From the head of the queue, as much as one publication may hold; at least one message."""
         parameters, queue = self._context.parameters, self.queue
-        batch, room = [queue.popleft()], parameters.max_batch_bytes
-        room -= len(batch[0])
-        while queue and len(batch) < parameters.max_batch and len(queue[0]) <= room:
-            room -= len(queue[0])
-            batch.append(queue.popleft())
-        return tuple(batch)
+        batch = tuple(islice(queue, parameters.max_batch))
+        if sum(map(len, batch)) > parameters.max_batch_bytes:
+            fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
+            batch = batch[: max(1, fitting)]
+        for _ in batch:
+            queue.popleft()
+        return batch
 
     @property
     def unstable(self) -> int:
@@ -149,6 +155,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
+            self.hurried or self.unstable + 1 >= max(1, context.parameters.window // 2),
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
