@@ -37,7 +37,7 @@ async def kill_one_after_another(config: ClusterConfig, total_rate: float, kills
             await asyncio.sleep(spacing)
         await cluster.drain(timeout=60.0)
         statuses = await cluster.statuses()
-        await cluster.close()
+        await cluster.conclude()
     again = [number for number, status in statuses.items() if status["incarnation"]]
     print(f"  {len(statuses)} survivors; {len(again)} of them had to begin a new incarnation {again}")
     print(f"  messages that nobody published like that: {sum(status['wrong'] for status in statuses.values())}")

@@ -17,7 +17,7 @@ def pick_from(data: st.DataObject):
     return lambda n: data.draw(st.integers(0, n - 1))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_frames_are_refused_or_are_packets(data):
     try:
@@ -27,19 +27,19 @@ def test_frames_are_refused_or_are_packets(data):
     assert decode(encode(packet)) == packet
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_machine_refuses_or_survives_what_it_is_told(data):
     torment(pick_from(data), 6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_a_machine_survives_long_stories(random):
     torment(random.randrange, 12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=120))
 def test_greetings_and_answers_are_refused_or_understood(frame):
     for decoded in (decode_opening, decode_answer):

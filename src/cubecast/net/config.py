@@ -6,7 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
-from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MAX_PAYLOAD = 1 << 20
@@ -34,6 +34,8 @@ class NodeConfig:
     window: int = 16
     max_batch: int = 512
     max_payload: int = MAX_PAYLOAD
+    aggregation: bool = False
+    """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
     retry: float = 0.5
     ack_delay: float = 0.025
     """How long acknowledgements that nobody waits for may be kept to travel together."""
@@ -73,6 +75,7 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             max_batch=self.max_batch,
+            aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
             ack_delay=self.ack_delay,
             detection=Detection.DIAGNOSIS,

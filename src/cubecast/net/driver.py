@@ -7,11 +7,10 @@ sees what they tell of.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, assert_never
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.input_log import InputLog
-from cubecast.net.journal import Journal
 from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
@@ -33,6 +32,10 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.wire.codec import decode, encode
+
+if TYPE_CHECKING:
+    from cubecast.net.input_log import InputLog
+    from cubecast.net.journal import Journal
 
 
 class Listener(Protocol):
@@ -58,8 +61,8 @@ class Driver:
         turn: Turn,
         *,
         deferral_budget: int,
-        journal: Journal | None = None,
-        recorder: InputLog | None = None,
+        journal: "Journal | None" = None,
+        recorder: "InputLog | None" = None,
     ) -> None:
         self.machine = machine
         self._listener = listener
@@ -72,7 +75,7 @@ class Driver:
         self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
-        self.is_stopped = False
+        self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
         self._is_alone = False
@@ -84,14 +87,15 @@ class Driver:
 
     def packets(self, sender: NodeId, frames: list[bytes]) -> None:
         """What one read from a peer's link brought."""
-        if self.is_stopped:
+        if self._stopped:
             return
-        now, turn = self._loop.time(), self._turn
+        now, turn = monotonic(), self._turn
         turn.is_held = True
         self._is_alone = len(frames) == 1
         try:
             for frame in frames:
                 packet = decode(frame)
+                packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
                 else:
@@ -102,8 +106,8 @@ class Driver:
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
-        if not self.is_stopped:
-            self._input(name, self._loop.time(), *arguments)
+        if not self._stopped:
+            self._input(name, monotonic(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
         """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
@@ -127,10 +131,24 @@ class Driver:
             self.watcher()
 
     def stop(self) -> None:
-        self.is_stopped = True
+        self._stopped = True
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+
+    def end_journal(self, *, at_rest: bool) -> None:
+        """The history ends here, even if the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.ended(monotonic(), at_rest=at_rest)
+
+    def drop_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.drop()
 
     # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
@@ -144,10 +162,17 @@ class Driver:
             key = next(iter(waiting))
             frame = waiting.pop(key)
             self._deferred_bytes -= len(frame)
-            self._input("packet", self._loop.time(), key[0], decode(frame))
+            packet, now = decode(frame), monotonic()
+            packet.born = now
+            self._input("packet", now, key[0], packet)
         if waiting:
             # The first ones filled the subscriber up again.
             self._deferred[topic] = waiting | self._deferred[topic]
+
+    @property
+    def held_back(self) -> dict[Topic, int]:
+        """Per topic, the publications that wait outside the machine."""
+        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
 
     def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
         """Keep the bytes only, and once: what is not acknowledged comes again and again."""

@@ -11,7 +11,7 @@ from zlib import crc32
 from cubecast.errors import RemoteProtocolError
 
 HEADER = Struct(">III")
-MAX_FRAME = (1 << 20) + (1 << 16)
+MAX_FRAME = (1 << 20) + (1 << 17)
 """A largest packet with its envelope."""
 _INVERTED = 0xFFFFFFFF
 

@@ -167,6 +167,7 @@ class LocalPort:
     def on_reincarnated(self, incarnation: int) -> None:
         for out in self._outgoing.values():
             out.restarted()
+        self._subscriptions.reopened()
         self.on_new_incarnation(incarnation)
 
     # The end

@@ -16,10 +16,10 @@ from cubecast.net.driver import Driver
 from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
-from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.status import describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 log = logging.getLogger(__name__)
@@ -46,8 +46,6 @@ class LiveNode:
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
         self._driver: Driver | None = None
-        self._journal: Journal | None = None
-        self._inputs: InputLog | None = None
         self._active: asyncio.Future[None] | None = None
         self._rested: asyncio.Future[None] | None = None
         self._closed = False
@@ -69,6 +67,7 @@ class LiveNode:
                         raise
                     self._leave_place()
         except BaseException:
+            self._leave_place()
             await self._shut()
             raise
 
@@ -82,28 +81,32 @@ class LiveNode:
         founders = 1 << node if admission.is_founder else 0
         parameters = config.parameters(admission.dimension, founders)
         machine = Cubecast(node, parameters, incarnation=incarnation)
+        journal, recorder = None, None
         if config.journal is not None:
-            packets = config.journal_packets
-            self._journal = Journal(config.journal, node, incarnation, self.instance, packets=packets)
-            self._journal.started(now)
+            # Here, because it brings Parquet along, which a node that writes no trace does without.
+            from cubecast.net.journal import Journal
+
+            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+            journal.started(now)
         if config.inputs is not None:
-            self._inputs = InputLog(config.inputs, machine, parameters, self.instance)
+            recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
             machine,
             self.port,
             self._peers.send,
             self._peers.turn,
             deferral_budget=config.peer_budget,
-            journal=self._journal,
-            recorder=self._inputs,
+            journal=journal,
+            recorder=recorder,
         )
         self._driver.watcher = self._stepped
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
-        """Somebody else got the id first."""
+        """Somebody else got the id first, so nothing of this belongs to its history."""
         if self._driver is not None:
             self._driver.stop()
+            self._driver.drop_journal()
         self._directory.vacate()
 
     @property
@@ -135,26 +138,9 @@ class LiveNode:
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
     def status(self) -> dict[str, Any]:
-        """This node and what it knows of the others, for people and programs."""
-        places = sorted(self._directory.places.values(), key=lambda place: place.node)
-        members = [
-            {
-                "node": place.node,
-                "incarnation": place.incarnation,
-                "address": place.address,
-                "is_connected": place == self._directory.me or self._peers.is_connected(place.node),
-            }
-            for place in places
-        ]
-        return {
-            "node": self.place.node,
-            "incarnation": self.place.incarnation,
-            "address": self.place.address,
-            "cluster": self.config.cluster,
-            "dimension": self._directory.dimension,
-            "members": members,
+        """This node and what it knows of the others, for people and programs. Times are in seconds."""
+        return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
-            "queued": {str(node): size for node, size in self._peers.queued.items()},
             "waiting": self._waiting(),
             **self.port.describe(),
         }
@@ -162,9 +148,6 @@ class LiveNode:
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
-            return
-        if self._driver is not None and self._driver.is_stopped:
-            await self._shut()
             return
         self.clients.close()
         try:
@@ -175,6 +158,13 @@ class LiveNode:
         except TimeoutError:
             log.warning("closing although something is still under way: %s", self._waiting())
         await self._shut()
+
+    async def end_journal(self) -> None:
+        """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
+        await self.port.published_all()
+        await self._rest()
+        if self._driver is not None:
+            self._driver.end_journal(at_rest=True)
 
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
@@ -187,23 +177,11 @@ class LiveNode:
                 self._driver.watcher = self._stepped
             await self._rested
 
-    def conclude(self) -> None:
-        """End this node's history without a word to the others, when a whole cluster at rest is about to end.
-
-        Whoever merely leaves calls `close`: it tells the others, who then have something to settle.
-        """
-        if self._driver is not None:
-            self._driver.stop()
-        if self._journal is not None:
-            self._journal.ended(asyncio.get_running_loop().time(), at_rest=not self._waiting())
-            self._journal = None
-        if self._inputs is not None:
-            self._inputs.close()
-            self._inputs = None
-
     async def _shut(self) -> None:
         self._closed = True
-        self.conclude()
+        if self._driver is not None:
+            self._driver.stop()
+            self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
         await self.reception.close()

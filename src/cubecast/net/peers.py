@@ -137,7 +137,7 @@ class Peers:
                     return
                 except ConnectionRefusedError:
                     refusals += 1
-                except (OSError, RemoteProtocolError, BadInput) as error:
+                except (OSError, RemoteProtocolError, BadInput, ValueError) as error:  # a host may be no host at all
                     log.info("node %s does not answer: %s", node, error)
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0

@@ -32,6 +32,7 @@ class Subscriptions:
         self._numbers = 0
         self._by_topic: dict[Topic, list[Subscription]] = {}
         self._confirmed: set[Topic] = set()
+        self._reopening: set[Topic] = set()
 
     # Coming and going
 
@@ -65,6 +66,7 @@ class Subscriptions:
                 if not listening:
                     del self._by_topic[topic]
                     self._confirmed.discard(topic)
+                    self._reopening.discard(topic)
             subscription.sink.on_end(None)
         return subscription
 
@@ -81,8 +83,15 @@ class Subscriptions:
         for subscription in tuple(self._by_topic.get(topic, ())):
             subscription.sink.on_batch(topic, message, payloads)
 
+    def reopened(self) -> None:
+        """The node lives on as another incarnation: until each topic is confirmed anew, something may be missing."""
+        self._reopening.update(self._by_topic)
+
     def confirmed(self, topic: Topic) -> None:
         self._confirmed.add(topic)
+        if topic in self._reopening:
+            self._reopening.discard(topic)
+            self.gap(GapNotice(topic, (), "the subscription is complete again: nothing is missing from here on"))
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 

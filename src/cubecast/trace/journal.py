@@ -25,8 +25,8 @@ class JournalWriter:
 
     def __init__(self, directory: Path, node: NodeId, incarnation: int, instance: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"node-{node:05d}-{incarnation:05d}-{instance}{JOURNAL_SUFFIX}"
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._path = directory / f"node-{node:05d}-{incarnation:05d}-{instance}{JOURNAL_SUFFIX}"
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._lines: list[str] = []
 
     def line(self, kind: str, time: float, *values: Any) -> None:
@@ -42,6 +42,10 @@ class JournalWriter:
     def close(self) -> None:
         self.flush()
         os.close(self._file)
+
+    def remove(self) -> None:
+        self.close()
+        self._path.unlink()
 
 
 @dataclass
@@ -148,7 +152,8 @@ def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
 
 def collect(directory: Path, out: Path, info: RunInfo) -> int:
     """Turn the journals of a run into a trace dataset; how many rows it has."""
-    from cubecast.trace.writer import TraceWriter  # late: a node writes journals without Arrow and its memory
+    # Here, because nodes write journals and need not load Arrow for that.
+    from cubecast.trace.writer import TraceWriter
 
     found = journals(directory)
     if not found:

@@ -22,7 +22,8 @@ PACKETS: tuple[type, ...] = (
     Membership,
     *LATER_PACKETS,
 )
-MAX_PACKET_BYTES = 1 << 20
+MAX_PACKET_BYTES = (1 << 20) + (1 << 16)
+"""A message of a mebibyte, and room for what the protocol says about it."""
 
 _encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}

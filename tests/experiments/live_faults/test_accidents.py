@@ -47,7 +47,7 @@ async def _stopped_until_missed(config):
         await cluster.until_together([0, 1, 2])
         await cluster.drain()
         statuses = await cluster.statuses()
-        await cluster.close()
+        await cluster.conclude()
     return statuses
 
 

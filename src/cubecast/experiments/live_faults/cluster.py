@@ -223,10 +223,9 @@ class LiveCluster:
 
         await self.until(is_quiet, "everything published is delivered everywhere", timeout)
 
-    async def close(self) -> None:
-        """The history of all living members ends here, before any of them leaves."""
+    async def conclude(self) -> None:
+        """The history of all living members ends here, at rest; what comes after is no part of it."""
         await asyncio.gather(*(member.ask("conclude") for member in self.living))
-        await asyncio.gather(*(member.ask("close", timeout=20.0) for member in self.living))
 
     async def _waiting(self) -> str:
         statuses = await self.statuses()

@@ -125,10 +125,7 @@ class Member:
         return {"latencies": taken}
 
     async def _do_conclude(self) -> None:
-        self.node.conclude()
-
-    async def _do_close(self) -> None:
-        await self.node.close()
+        await self.node.end_journal()
 
     async def _publish(self, topics: list[Topic], rate: float, size: int) -> None:
         port, loop = self.node.port, asyncio.get_running_loop()
@@ -183,10 +180,7 @@ async def _serve() -> None:
     member = Member(node)
     report(event="started", node=node.place.node, incarnation=node.place.incarnation, address=node.place.address)
     while line := await lines.readline():
-        command = json.loads(line)
-        await member.obey(**command)
-        if command["do"] == "close":
-            return
+        await member.obey(**json.loads(line))
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ async def _lived(config: ClusterConfig, schedule: LiveSchedule) -> Outcome:
         await asyncio.sleep(AFTERWARDS)
         await cluster.drain()
         statuses = await cluster.statuses()
-        await cluster.close()
+        await cluster.conclude()
         gaps = sum(event["event"] == "gap" for member in cluster.members.values() for event in member.events)
         damaged = sum(proxy.damaged for proxy in cluster.proxies.values())
         resets = sum(proxy.resets for proxy in cluster.proxies.values())

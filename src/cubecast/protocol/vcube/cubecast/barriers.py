@@ -6,8 +6,9 @@ covered, and a gap would go unannounced.
 """
 
 from cubecast.ids import Counter
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.dissemination import Copy, Dissemination
+from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, bitmap, mask_from
 
 

@@ -7,7 +7,7 @@ from cubecast.protocol.contract import Cut, Deliver, Gap
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.dissemination import Copy
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, mask_from
 
 Exists = Callable[[Life, Counter], bool]
@@ -78,6 +78,10 @@ class Delivery:
     def held(self) -> list[tuple[Life, Counter, Copy]]:
         """(source, missing counter, held publication) each."""
         return self._pending.entries()
+
+    def progress(self) -> list[tuple[Life, Counter]]:
+        """(source, up to where everything is delivered or declared lost) each."""
+        return [(source, self._progress[source].last) for source in sorted(self._progress)]
 
     def last_delivered(self, source: Life) -> Counter:
         progress = self._progress.get(source)

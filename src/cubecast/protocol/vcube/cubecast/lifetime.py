@@ -14,6 +14,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Hello,
     Inquiry,
     Life,
@@ -42,7 +43,7 @@ def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
     if isinstance(packet, Test | Settle):
         return packet.asking
-    return isinstance(packet, Publication | Wave | Ack | Ask | Stable | Inquiry)
+    return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry)
 
 
 class Lifetime:

@@ -29,11 +29,13 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
+from cubecast.protocol.vcube.cubecast.inspection import describe
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Hello,
     Inquiry,
@@ -219,6 +221,9 @@ class Cubecast:
         match packet:
             case Publication():
                 self._on_publication(sender, packet)
+            case Convoy():
+                for publication in packet.publications():
+                    self._on_publication(sender, publication)
             case Ack():
                 self._on_ack(sender, packet)
             case Ask():
@@ -299,7 +304,10 @@ class Cubecast:
             delivery.receive(copy)
 
     def _discard(self, packet: AnyPacket) -> None:
-        if isinstance(packet, Publication):
+        if isinstance(packet, Convoy):
+            for publication in packet.publications():
+                self._discard(publication)
+        elif isinstance(packet, Publication):
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)
                 self._life.context.emit(Observe("discard", packet.topic, message))
@@ -435,6 +443,10 @@ class Cubecast:
         delivery = self._life.topic(topic).delivery
         counter = 0 if delivery is None else delivery.last_delivered(Life(source, incarnation))
         return MessageId(source, incarnation, counter)
+
+    def describe(self, now: float) -> dict[str, Any]:
+        """For people and programs: who lives, and per topic what is under way and held."""
+        return describe(self._life, now)
 
     def invariants(self) -> None:
         for topic in self._life.topics.values():

@@ -14,6 +14,13 @@ class Detection(Enum):
     DIAGNOSIS = "diagnosis"  # VCube testing rounds of the machine's own, besides
 
 
+class Aggregation(Enum):
+    """Whether publications on their way to the same child share packets."""
+
+    OFF = "off"  # each leaves as it comes
+    ON = "on"  # those of one step together, and what a child could not deliver yet waits for what it depends on
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Times are in the driver's unit (u.t. simulated, seconds live)."""
@@ -38,6 +45,7 @@ class Parameters:
     patience: float = 2000.0
     """A tested peer silent for this long is held faulty; a joining node alone for this long starts alone."""
     max_dependencies: int = 65_536
+    aggregation: Aggregation = Aggregation.OFF
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:

@@ -9,9 +9,10 @@ from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Acknowledged, Published, Subscribed
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
-from cubecast.protocol.vcube.cubecast.dissemination import Copy, Dissemination
+from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.packets import Entry, Life, Publication, Stable, Start, Wave, bitmap
 from cubecast.protocol.vcube.cubecast.views import View
 from cubecast.protocol.vcube.topology import ids_of
@@ -237,6 +238,7 @@ class TopicState:
 
     def invariants(self) -> None:
         assert self.unstable <= self._context.parameters.window, "more is outstanding than the window allows"
+        self.dissemination.invariants()
         stable = self.dissemination.stable
         for copy in self.dissemination.copies():
             assert copy.last > stable.get(copy.source, 0), "something stable is still kept"
