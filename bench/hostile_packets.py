@@ -6,9 +6,13 @@ fuzzer can all be the source.
 
 from collections.abc import Callable
 from dataclasses import fields
+from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from cubecast.protocol.vcube.cubecast.packets import PACKETS
+from cubecast.wire.codec import PACKETS as EVERY_PACKET
 from cubecast.wire.codec import encode
 
 Pick = Callable[[int], int]
@@ -21,16 +25,22 @@ MOST_ELEMENTS = 4
 
 
 def hostile_packet(pick: Pick) -> Any:
+    """Of the kinds that live nodes send each other."""
     cls = PACKETS[pick(len(PACKETS))]
     hints = get_type_hints(cls)
     return cls(*(_value(hints[field.name], pick) for field in fields(cls) if field.init))
 
 
 def hostile_frame(pick: Pick) -> bytes:
-    """Noise, a damaged packet, or one whose values are wrong."""
-    kind = pick(4)
+    """Noise, a damaged packet, one whose values are wrong, or a packet of any protocol of the laboratory."""
+    kind = pick(5)
     if kind == 0:
         return bytes(pick(256) for _ in range(1 + pick(60)))
+    if kind == 4:
+        tag = pick(len(EVERY_PACKET))
+        hints = get_type_hints(EVERY_PACKET[tag])
+        values = [_value(hints[one.name], pick) for one in fields(EVERY_PACKET[tag]) if one.init]
+        return bytes([tag]) + msgspec.msgpack.encode(values)
     frame = bytearray(encode(hostile_packet(pick)))
     if kind == 1:
         frame[pick(len(frame))] ^= 1 + pick(255)
@@ -48,6 +58,9 @@ def _value(hint: Any, pick: Pick) -> Any:
         return BITMAPS[pick(len(BITMAPS))]
     if hint is bool:
         return bool(pick(2))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        members = list(hint)
+        return members[pick(len(members))]
     inside = get_args(hint)
     if get_origin(hint) is tuple:
         if inside[-1] is Ellipsis:
