@@ -24,6 +24,8 @@ class NodeConfig:
     """Any members of the cluster; without, this node founds one."""
     peers: dict[NodeId, Address] = field(default_factory=dict)
     """A static cluster: everybody's address, this node's included; instead of `join`."""
+    dial_through: dict[NodeId, Address] = field(default_factory=dict)
+    """Where to dial a peer instead of at its own address, for tunnels and test proxies."""
     node: NodeId | None = None
     """The id to hold; without, one is assigned."""
     cluster: str = "cubecast"
@@ -51,6 +53,8 @@ class NodeConfig:
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
+    inputs: Path | None = None
+    """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
     """Where the node remembers its incarnation."""
 

@@ -39,7 +39,7 @@ class LocalPort:
         if is_pattern(pattern):
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
-            self._call("follow", self._subscriptions.wants)
+            self._call("follow", self._subscriptions.interest)
         elif self._subscriptions.attach(number, pattern):
             self._call("subscribe", pattern)
         else:
@@ -53,7 +53,7 @@ class LocalPort:
         if closed is None:
             return
         if closed.is_wild:
-            self._call("follow", self._subscriptions.wants if self._subscriptions.is_wild else None)
+            self._call("follow", self._subscriptions.interest)
         elif not self._subscriptions.names(closed.pattern):
             self._call("unsubscribe", closed.pattern)
 

@@ -55,6 +55,7 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
+from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:
@@ -93,6 +94,11 @@ class Cubecast:
     def is_active(self) -> bool:
         """Known to everybody who lives, so that it takes part."""
         return self._life.joining is None
+
+    @property
+    def living(self) -> list[NodeId]:
+        """Whom it lives with, itself included."""
+        return list(ids_of(self._life.context.registry.alive))
 
     # Entry points
 
