@@ -35,6 +35,7 @@ class NodeConfig:
     eager: int = 6
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
     max_batch: int = 512
+    max_batch_bytes: int = 256 << 10
     max_payload: int = MAX_PAYLOAD
     aggregation: bool = False
     """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
@@ -80,6 +81,7 @@ class NodeConfig:
             window=self.window,
             eager=self.eager,
             max_batch=self.max_batch,
+            max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
             ack_delay=self.ack_delay,
