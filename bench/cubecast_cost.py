@@ -13,10 +13,14 @@ from cubecast.protocol.contract import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.config import SimConfig
+from cubecast.sim.faults import Crash
 from cubecast.sim.run import prepare, simulate_to_memory
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm_run import run
 from cubecast.wire.codec import encode
+
+HOP = 102.0
+"""Processing, transmission and a propagation of 100."""
 
 
 @dataclass
@@ -136,6 +140,60 @@ def join_latency(protocol: str, nodes: int) -> float:
     return min(event.time for event in events if event.kind == "deliver" and event.node == joiner) - 500.0
 
 
+@dataclass
+class Unavailability:
+    """After the crash of one node of many that all publish, in test rounds."""
+
+    detected: float
+    """Until every survivor holds it faulty."""
+    delivering: float
+    """Until no survivor waits longer than twice the usual for anything a survivor published."""
+    stable: float
+    """Until the same is true of what publishers wait for: that everybody has it."""
+
+
+def unavailability(nodes: int, victim: int, *, rounds_of_patience: int = 4, seed: int = 1) -> Unavailability:
+    """Everybody publishes every 100 u.t., a hop takes 110 at most; VCube's testing rounds detect the crash."""
+    length, crash_at, end = 500.0, 3000.0, 12_000
+    actions = [Action(float(at), "publish", node, "t") for at in range(0, end, 100) for node in range(nodes)]
+    settings = {
+        "detection": "diagnosis",
+        "round_length": str(length),
+        "patience": str(length * rounds_of_patience),
+        "retry": "1000.0",
+        "window": "64",
+    }
+    everybody = tuple(range(nodes))
+    fault = (Crash(victim, crash_at),)
+    schedule = Schedule(
+        *("cubecast", seed, nodes, everybody, {"t": everybody}, settings, "uniform:50:100", False),
+        *(tuple(actions), fault, ()),
+        detection_delay=1e9,
+        heal_at=float(end),
+    )
+    events = [event for event in run(schedule, careful=False).events if event.node != victim]
+    published = {(e.source, e.counter): e.time for e in events if e.kind == "publish"}
+    detected: dict[int, float] = {}
+    for event in events:
+        if event.kind == "suspect" and event.peer == victim:
+            detected.setdefault(event.node, event.time)
+    ends = [max(detected.values())]
+    for kind in ("deliver", "acknowledged"):
+        waits = [(e.time, e.time - published[e.source, e.counter]) for e in events if _is(e, kind, published)]
+        ends.append(_last_slow(waits, crash_at))
+    return Unavailability(*((time - crash_at) / length for time in ends))
+
+
+def _is(event: Any, kind: str, published: dict[tuple[int, int], float]) -> bool:
+    return event.kind == kind and (event.source, event.counter) in published
+
+
+def _last_slow(waits: list[tuple[float, float]], crash_at: float) -> float:
+    """When the last wait ended that was more than twice as long as any before the crash."""
+    usual = max(wait for at, wait in waits if at < crash_at)
+    return max((at for at, wait in waits if wait > 2 * usual and at >= crash_at), default=crash_at)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=16)
@@ -156,7 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for messages, size in state_over_time(8, 2000, 50, 4):
         print(f"after {messages:,} messages the largest node keeps {size:,} bytes")
     for protocol in ("cubecast", "vcube-ps"):
-        print(f"{protocol}: a newcomer of {options.nodes} delivers {join_latency(protocol, options.nodes):.0f} u.t. on")
+        hops = join_latency(protocol, options.nodes) / HOP
+        print(f"{protocol}: a newcomer of {options.nodes} delivers {hops:.1f} hops after it subscribed")
+    for victim in (options.nodes - 1, options.nodes // 2):
+        print(f"after the crash of node {victim}, in test rounds: {unavailability(options.nodes, victim)}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.patterns import is_pattern, matcher
+from cubecast.net.patterns import Selection, is_pattern, matcher
 from cubecast.net.port import GapNotice, Sink
 
 
@@ -131,9 +131,11 @@ class Subscriptions:
     def __contains__(self, number: int) -> bool:
         return number in self._all
 
-    def wants(self, topic: Topic) -> bool:
-        """Does a pattern with wildcards select it?"""
-        return any(one.is_wild and one.matches(topic) for one in self._all.values())
+    @property
+    def interest(self) -> Selection | None:
+        """What the patterns with wildcards select; None when there are none."""
+        patterns = [one.pattern for one in self._all.values() if one.is_wild]
+        return Selection(patterns) if patterns else None
 
     def names(self, topic: Topic) -> bool:
         """Does a subscription spell it?"""

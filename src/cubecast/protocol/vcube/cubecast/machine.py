@@ -55,6 +55,7 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
+from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:
@@ -93,6 +94,11 @@ class Cubecast:
     def is_active(self) -> bool:
         """Known to everybody who lives, so that it takes part."""
         return self._life.joining is None
+
+    @property
+    def living(self) -> list[NodeId]:
+        """Whom it lives with, itself included."""
+        return list(ids_of(self._life.context.registry.alive))
 
     # Entry points
 
@@ -152,8 +158,11 @@ class Cubecast:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
-        state.queue.extend(payloads)
+        waits = bool(state.queue)
+        state.enqueue(payloads)
         state.hurried = state.hurried or hurry
+        if waits and not state.has_full_batch:
+            return []  # whatever the first in the queue waits for, these wait for as well
         self._life.queued[topic] = None
         if self._life.joining is None:
             state.register()
@@ -405,7 +414,7 @@ class Cubecast:
 
     def _restore(self, queues: dict[Topic, deque[bytes]]) -> None:
         for topic, queue in queues.items():
-            self._life.topic(topic).queue = queue
+            self._life.topic(topic).enqueue(queue)
             self._life.queued[topic] = None
 
     # Time
