@@ -1,4 +1,6 @@
-"""What the cubecast protocol costs: window, packets, control bytes, state, join latency. `--nodes N --messages M`."""
+"""What the cubecast protocol costs: window, packets, control bytes, aggregation, state, join latency.
+
+`--nodes N --messages M`."""
 
 import argparse
 import pickle
@@ -12,7 +14,7 @@ from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.config import SimConfig
 from cubecast.sim.faults import Crash
-from cubecast.sim.run import simulate_to_memory
+from cubecast.sim.run import prepare, simulate_to_memory
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm_run import run
 from cubecast.wire.codec import encode
@@ -52,6 +54,34 @@ def throughput(nodes: int, messages: int, window: int, *, fifo_links: bool) -> T
     return Throughput(
         window, fifo_links, finished / messages, publications / messages, (len(sends) - publications) / messages
     )
+
+
+@dataclass
+class Traffic:
+    """Packets of all kinds per delivery, and the mean latency of delivery."""
+
+    packets: float
+    latency: float
+
+
+def traffic(nodes: int, workload: str, propagation: str, aggregation: str, seeds: int = 5) -> Traffic:
+    """Everybody subscribes and publishes within 500 u.t.; the mean over seeds."""
+    found = []
+    for seed in range(1, seeds + 1):
+        config = SimConfig(
+            "cubecast",
+            nodes=nodes,
+            publishers="100%",
+            messages=3,
+            window=500.0,
+            workload=workload,
+            propagation=propagation,
+            seed=seed,
+            settings={"aggregation": aggregation, "retry": "1000000.0"},
+        )
+        figures = prepare(config).run()
+        found.append((figures["packets"] / figures["deliveries"], figures["delivery_latency"]["mean"]))
+    return Traffic(*(sum(column) / seeds for column in zip(*found, strict=True)))
 
 
 class Lockstep:
@@ -173,6 +203,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         slow, fast = (throughput(options.nodes, options.messages, w, fifo_links=fifo_links) for w in (1, 64))
         ratio = slow.time_per_message / fast.time_per_message
         print(f"{'FIFO' if fifo_links else 'non-FIFO'} links: window 64 is {ratio:.1f} times window 1; {fast}")
+    for workload, about in (("uniform", "three messages each"), ("respond:4:200", "answers to the first four")):
+        for propagation in ("constant:100", "normal:100:25", "uniform:10:200", "planetlab"):
+            off, on = (traffic(64, workload, propagation, aggregation) for aggregation in ("off", "on"))
+            saved = 100 - 100 * on.packets / off.packets
+            print(
+                f"{about}, {propagation}: {off.packets:.2f} packets per delivery after {off.latency:.0f} u.t.; "
+                f"aggregated {on.packets:.2f} ({saved:.0f} % fewer) after {on.latency:.0f} u.t."
+            )
     for messages, size in state_over_time(8, 2000, 50, 4):
         print(f"after {messages:,} messages the largest node keeps {size:,} bytes")
     for protocol in ("cubecast", "vcube-ps"):

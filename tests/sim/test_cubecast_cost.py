@@ -1,7 +1,7 @@
 """What the protocol costs, against its bounds."""
 
 import pytest
-from bench.cubecast_cost import HOP, Lockstep, join_latency, state_over_time, throughput, unavailability
+from bench.cubecast_cost import HOP, Lockstep, join_latency, state_over_time, throughput, traffic, unavailability
 
 from cubecast.protocol.vcube.cubecast.timers import Timer
 
@@ -57,6 +57,13 @@ def test_state_does_not_grow_over_a_million_messages(nodes, publications, batch)
     sizes = [size for _, size in state_over_time(nodes, publications, batch, 10)]
     print(f"bytes of the largest node after each tenth of a million messages: {sizes}")
     assert max(sizes) <= 1.1 * sizes[0]
+
+
+def test_aggregation_saves_packets_where_messages_overtake_each_other():
+    off, on = (traffic(32, "uniform", "uniform:10:200", aggregation, seeds=1) for aggregation in ("off", "on"))
+    print(f"{off.packets:.2f} packets per delivery, {on.packets:.2f} with aggregation")
+    assert on.packets < 0.85 * off.packets
+    assert on.latency < 1.02 * off.latency
 
 
 def test_a_newcomer_delivers_with_the_first_message_that_addresses_it():

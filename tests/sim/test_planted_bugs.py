@@ -49,6 +49,7 @@ TABLE = (
     Bug("verdicts kept private", planted.verdicts_kept_private),
     Bug("covered dependency dropped early", planted.covered_dropped_early),
     Bug("interest after the answer", planted.interest_after_the_answer),
+    Bug("postponed for ever", planted.postponed_for_ever),
 )
 
 

@@ -1,6 +1,6 @@
 """Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
 
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from unittest.mock import patch
 
 from cubecast.errors import LocalProtocolError
@@ -13,6 +13,7 @@ from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.postponing import Postponing, _causes
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.views import View
@@ -248,3 +249,24 @@ def one_queue_for_all_topics() -> AbstractContextManager[object]:
 def nothing() -> AbstractContextManager[object]:
     """The algorithm as published has the defect already."""
     return nullcontext()
+
+
+@contextmanager
+def postponed_for_ever():
+    """A forwarder waits for the cause of a publication whatever became of it, and however long it takes."""
+    spread = Dissemination._spread
+
+    def stubborn(self, copy, wanted, again):
+        spread(self, copy, wanted, False)
+        if again:
+            spread(self, copy, wanted & ~copy.postponed, True)
+
+    def trusting(self, copy, s, part):
+        for source, counter, excused in _causes(copy):
+            here = self._kept.find(source, counter) or self._kept.is_stable(source, counter)
+            if not here and not excused & part:
+                return source
+        return None
+
+    with patch.object(Dissemination, "_spread", stubborn), patch.object(Postponing, "_awaited", trusting):
+        yield

@@ -8,6 +8,11 @@ main = CubecastGroup(
     commands_at={
         "demo": "cubecast.cli.demo:demo",
         "node": "cubecast.cli.node:node",
+        "pub": "cubecast.cli.pub:pub",
+        "sub": "cubecast.cli.sub:sub",
+        "status": "cubecast.cli.status:status",
+        "held": "cubecast.cli.status:held",
+        "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",
@@ -16,5 +21,6 @@ main = CubecastGroup(
         "workload": "cubecast.cli.workload:workload",
         "sweep": "cubecast.cli.sweep:sweep",
         "reproduce": "cubecast.cli.reproduce:reproduce",
+        "report": "cubecast.cli.report:report",
     },
 )

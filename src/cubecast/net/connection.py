@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import cast
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.framing import LENGTH, MAX_FRAME, Splitter
+from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
+from cubecast.net.turn import Turn
 
 DEFAULT_BUDGET = 32 << 20
 
@@ -36,8 +37,8 @@ class Connection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._transport: asyncio.Transport | None = None
-        self._loop = asyncio.get_running_loop()
-        self._scheduled = False
+        self.turn = Turn()
+        """Shared with others by owners that have many connections."""
         self._error: Exception | None = None
         self.is_full = False
         """The peer does not read as fast as we write."""
@@ -48,18 +49,17 @@ class Connection(asyncio.Protocol):
 
     # For the owner
 
-    def send(self, frame: bytes) -> None:
-        """Queue a frame for the write at the end of this turn."""
-        self._out.append(LENGTH.pack(len(frame)))
-        self._out.append(frame)
-        self._out_bytes += len(frame) + 4
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self.flush)
+    def send(self, frame: bytes, head: bytes | None = None) -> None:
+        """Queue a frame for the write at the end of this turn; `head` is its header, when somebody made it already."""
+        out = self._out
+        if not out:
+            self.turn.add(self.flush)
+        out.append(header(frame) if head is None else head)
+        out.append(frame)
+        self._out_bytes += len(frame) + HEADER.size
 
     def flush(self) -> None:
         """Write what is queued now."""
-        self._scheduled = False
         transport, out = self._transport, self._out
         if transport is None or not out:
             return

@@ -7,10 +7,11 @@ sees what they tell of.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, assert_never
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.journal import Journal
+from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
     CancelTimer,
@@ -32,6 +33,10 @@ from cubecast.protocol.contract import (
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.wire.codec import decode, encode
 
+if TYPE_CHECKING:
+    from cubecast.net.input_log import InputLog
+    from cubecast.net.journal import Journal
+
 
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
@@ -45,7 +50,6 @@ class Listener(Protocol):
     def on_interest_known(self) -> None: ...
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
     def on_reincarnated(self, incarnation: int) -> None: ...
-    def on_step(self) -> None: ...
 
 
 class Driver:
@@ -53,21 +57,31 @@ class Driver:
         self,
         machine: Cubecast,
         listener: Listener,
-        send: Callable[[NodeId, bytes], None],
+        send: Callable[[tuple[NodeId, ...], bytes], None],
+        turn: Turn,
         *,
         deferral_budget: int,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
+        recorder: "InputLog | None" = None,
     ) -> None:
         self.machine = machine
         self._listener = listener
         self._send = send
+        self._turn = turn
         self._journal = journal
+        self._recorder = recorder
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
-        self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
+        self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self._stopped = False
+        self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
+        self._is_busy = False
+        self._is_alone = False
+        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.watcher: Callable[[], None] | None = None
+        """Called after each step, while somebody waits for what steps bring about."""
 
     # Inputs
 
@@ -75,47 +89,98 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now = self._loop.time()
-        for frame in frames:
-            packet = decode(frame)
-            if self._deferred and packet.publication and packet.topic in self._deferred:
-                self._defer(sender, packet)
-            else:
-                self._input("packet", now, sender, packet)
+        now, turn = monotonic(), self._turn
+        turn.is_held = True
+        self._is_alone = len(frames) == 1
+        try:
+            for frame in frames:
+                packet = decode(frame)
+                packet.born = now
+                if self._deferred and packet.publication and packet.topic in self._deferred:
+                    self._defer(sender, packet, frame)
+                else:
+                    self._input("packet", now, sender, packet)
+        finally:
+            turn.is_held = self._is_alone = False
+            turn.end()
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
         if not self._stopped:
-            self._input(name, self._loop.time(), *arguments)
+            self._input(name, monotonic(), *arguments)
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
+        """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
+        self._inputs.append((name, now, arguments))
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                while self._inputs:
+                    self._step(*self._inputs.popleft())
+            finally:
+                self._is_busy = False
+
+    def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
-        self._apply(now, entry(now, *arguments))
-        self._listener.on_step()
+        recorder = self._recorder
+        effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
+        self._apply(now, effects)
+        if self.watcher is not None:
+            self.watcher()
 
     def stop(self) -> None:
         self._stopped = True
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+
+    def end_journal(self, *, at_rest: bool) -> None:
+        """The history ends here, even if the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.ended(monotonic(), at_rest=at_rest)
+
+    def drop_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.drop()
 
     # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
 
     def hold_back(self, topic: Topic) -> None:
-        self._deferred.setdefault(topic, deque())
+        self._deferred.setdefault(topic, {})
 
     def let_through(self, topic: Topic) -> None:
-        for sender, packet in self._deferred.pop(topic, ()):
-            self._deferred_bytes -= len(packet.frame)
-            self._input("packet", self._loop.time(), sender, packet)
+        waiting = self._deferred.pop(topic, {})
+        while waiting and topic not in self._deferred:
+            key = next(iter(waiting))
+            frame = waiting.pop(key)
+            self._deferred_bytes -= len(frame)
+            packet, now = decode(frame), monotonic()
+            packet.born = now
+            self._input("packet", now, key[0], packet)
+        if waiting:
+            # The first ones filled the subscriber up again.
+            self._deferred[topic] = waiting | self._deferred[topic]
 
-    def _defer(self, sender: NodeId, packet: Any) -> None:
-        if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:
-            self._deferred_bytes += len(packet.frame)
-            self._deferred[packet.topic].append((sender, packet))
+    @property
+    def held_back(self) -> dict[Topic, int]:
+        """Per topic, the publications that wait outside the machine."""
+        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
+
+    def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
+        """Keep the bytes only, and once: what is not acknowledged comes again and again."""
+        waiting, key = self._deferred[packet.topic], (sender, packet.message)
+        growth = len(frame) - len(waiting.get(key, b""))
+        if self._deferred_bytes + growth <= self._deferral_budget:
+            self._deferred_bytes += growth
+            waiting[key] = frame
 
     # Effects
 
@@ -132,9 +197,10 @@ class Driver:
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    for peer in peers:
-                        send(peer, frame)
+                    send(peers, frame)
                 case Deliver(topic, message, payloads):
+                    if self._is_alone:
+                        self._turn.end()
                     listener.on_deliver(topic, message, payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)

@@ -56,6 +56,10 @@ class Journal:
         self._writer.line(Kind.QUIESCENT if at_rest else Kind.STOP, now)
         self._writer.close()
 
+    def drop(self) -> None:
+        """It was not this node's history after all."""
+        self._writer.remove()
+
     def _effect(self, now: float, effect: Effect) -> None:
         line = self._writer.line
         match effect:
@@ -105,6 +109,7 @@ class Journal:
     def _packet(self, kind: Kind, now: float, peer: int, packet: Any) -> None:
         size = None if packet.frame is None else len(packet.frame)
         if packet.publication:
-            self._writer.line(kind, now, peer, packet.topic, packet.message, len(packet.payloads), size)
+            message = None if packet.bundle else packet.message  # one line cannot name messages of several publishers
+            self._writer.line(kind, now, peer, packet.topic, message, len(packet.payloads), size)
         else:
             self._writer.line(kind, now, peer, None, None, 0, size)

@@ -27,7 +27,9 @@ class LocalPort:
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = None
-        self.on_stepped: Callable[[], None] = lambda: None
+        self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
+        self.on_status: Callable[[], dict[str, Any]] = self.describe
+        self.on_close: Callable[[], Awaitable[None]] | None = None
 
     # Subscribing
 
@@ -37,7 +39,7 @@ class LocalPort:
         if is_pattern(pattern):
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
-            self._call("follow", self._subscriptions.wants)
+            self._call("follow", self._subscriptions.interest)
         elif self._subscriptions.attach(number, pattern):
             self._call("subscribe", pattern)
         else:
@@ -51,7 +53,7 @@ class LocalPort:
         if closed is None:
             return
         if closed.is_wild:
-            self._call("follow", self._subscriptions.wants if self._subscriptions.is_wild else None)
+            self._call("follow", self._subscriptions.interest)
         elif not self._subscriptions.names(closed.pattern):
             self._call("unsubscribe", closed.pattern)
 
@@ -68,6 +70,7 @@ class LocalPort:
             for topic in list(one.topics):
                 if not self._subscriptions.is_paused(topic):
                     self._let_through(topic)
+                    self._hand_over_soon(self._outgoing.get(topic))
 
     # Publishing
 
@@ -91,13 +94,22 @@ class LocalPort:
         out = self._outgoing[check_topic(topic)] = Outgoing(topic, self._config.topic_budget)
         return out
 
+    def _hand_over_soon(self, out: Outgoing | None) -> None:
+        if out is not None and out.pending and not out.is_dirty:
+            out.is_dirty = True
+            if not self._dirty:
+                asyncio.get_running_loop().call_soon(self._hand_over)
+            self._dirty.append(out)
+
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while a batch waits already, they pile up."""
         dirty, self._dirty = self._dirty, []
         for out in dirty:
             out.is_dirty = False
+            if self._subscriptions.is_paused(out.topic):
+                continue  # publishing here would deliver here, where somebody is full
             if out.pending and out.waits_in_machine < self._config.max_batch:
-                self._call("publish", out.topic, out.take())
+                self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -115,6 +127,15 @@ class LocalPort:
         for out in list(self._outgoing.values()):
             await out.when_stable(out.accepted)
 
+    # The node around it
+
+    async def status(self) -> dict[str, Any]:
+        return self.on_status()
+
+    async def close(self) -> None:
+        if self.on_close is not None:
+            await self.on_close()
+
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
@@ -126,11 +147,7 @@ class LocalPort:
     def on_acknowledged(self, topic: Topic, counter: int) -> None:
         out = self._outgoing[topic]
         out.acknowledged(counter)
-        if out.pending and not out.is_dirty:
-            out.is_dirty = True
-            if not self._dirty:
-                asyncio.get_running_loop().call_soon(self._hand_over)
-            self._dirty.append(out)
+        self._hand_over_soon(out)
 
     def on_failed(self, topic: Topic, count: int, reason: str) -> None:
         self.on_gap(topic, (), f"{count} own publications reached nobody: {reason}")
@@ -150,9 +167,8 @@ class LocalPort:
     def on_reincarnated(self, incarnation: int) -> None:
         for out in self._outgoing.values():
             out.restarted()
-
-    def on_step(self) -> None:
-        self.on_stepped()
+        self._subscriptions.reopened()
+        self.on_new_incarnation(incarnation)
 
     # The end
 

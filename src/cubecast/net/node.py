@@ -8,15 +8,18 @@ from typing import Any
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
+from cubecast.net.clients import Clients
 from cubecast.net.config import NodeConfig
+from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
-from cubecast.net.handshake import Place, Refused
+from cubecast.net.handshake import VERSION, Accepted, Place, Refused
+from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
-from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.status import describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 log = logging.getLogger(__name__)
@@ -34,14 +37,15 @@ class LiveNode:
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
         events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
-        self._peers = Peers(
-            self._directory, events, cluster=config.cluster, budget=config.peer_budget, patience=config.patience
-        )
+        self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
-        self.port.on_stepped = self._stepped
+        self.port.on_new_incarnation = self._on_new_incarnation
+        self.port.on_status = self.status
+        self.port.on_close = self.close
+        self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.reception.on_client = self.clients.accept
         self._driver: Driver | None = None
-        self._journal: Journal | None = None
         self._active: asyncio.Future[None] | None = None
         self._rested: asyncio.Future[None] | None = None
         self._closed = False
@@ -63,6 +67,7 @@ class LiveNode:
                         raise
                     self._leave_place()
         except BaseException:
+            self._leave_place()
             await self._shut()
             raise
 
@@ -74,20 +79,34 @@ class LiveNode:
         self._directory.settle(Place(node, incarnation, self.instance, address))
         remember(config, incarnation)
         founders = 1 << node if admission.is_founder else 0
-        machine = Cubecast(node, config.parameters(admission.dimension, founders), incarnation=incarnation)
+        parameters = config.parameters(admission.dimension, founders)
+        machine = Cubecast(node, parameters, incarnation=incarnation)
+        journal, recorder = None, None
         if config.journal is not None:
-            packets = config.journal_packets
-            self._journal = Journal(config.journal, node, incarnation, self.instance, packets=packets)
-            self._journal.started(now)
+            # Here, because it brings Parquet along, which a node that writes no trace does without.
+            from cubecast.net.journal import Journal
+
+            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+            journal.started(now)
+        if config.inputs is not None:
+            recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
-            machine, self.port, self._peers.send, deferral_budget=config.peer_budget, journal=self._journal
+            machine,
+            self.port,
+            self._peers.send,
+            self._peers.turn,
+            deferral_budget=config.peer_budget,
+            journal=journal,
+            recorder=recorder,
         )
+        self._driver.watcher = self._stepped
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
-        """Somebody else got the id first."""
+        """Somebody else got the id first, so nothing of this belongs to its history."""
         if self._driver is not None:
             self._driver.stop()
+            self._driver.drop_journal()
         self._directory.vacate()
 
     @property
@@ -97,14 +116,40 @@ class LiveNode:
         return self._directory.me
 
     @property
+    def machine(self) -> Cubecast:
+        """To look at, not to touch."""
+        if self._driver is None:
+            raise Closed("this node was not started")
+        return self._driver.machine
+
+    @property
     def address(self) -> Address:
         """What others dial."""
         return self.reception.address
+
+    def link_to(self, node: NodeId) -> Connection | None:
+        return self._peers.link(node)
+
+    def _who(self) -> Accepted | None:
+        """What a client is told."""
+        me, directory = self._directory.me, self._directory
+        if me is None or self._driver is None or not self._driver.machine.is_active:
+            return None
+        return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
+
+    def status(self) -> dict[str, Any]:
+        """This node and what it knows of the others, for people and programs. Times are in seconds."""
+        return describe(self.config, self._directory, self._peers, self._driver) | {
+            "clients": len(self.clients),
+            "waiting": self._waiting(),
+            **self.port.describe(),
+        }
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
             return
+        self.clients.close()
         try:
             async with asyncio.timeout(CLOSING_TIME):
                 await self.port.published_all()
@@ -114,6 +159,13 @@ class LiveNode:
             log.warning("closing although something is still under way: %s", self._waiting())
         await self._shut()
 
+    async def end_journal(self) -> None:
+        """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
+        await self.port.published_all()
+        await self._rest()
+        if self._driver is not None:
+            self._driver.end_journal(at_rest=True)
+
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
 
@@ -121,15 +173,16 @@ class LiveNode:
         """Until nothing of this node is under way."""
         if self._waiting():
             self._rested = asyncio.get_running_loop().create_future()
+            if self._driver is not None:
+                self._driver.watcher = self._stepped
             await self._rested
 
     async def _shut(self) -> None:
         self._closed = True
         if self._driver is not None:
             self._driver.stop()
-        if self._journal is not None:
-            self._journal.ended(asyncio.get_running_loop().time(), at_rest=not self._waiting())
-            self._journal = None
+            self._driver.end_journal(at_rest=not self._waiting())
+        self.clients.close()
         self._peers.close()
         await self.reception.close()
         self.port.shut(None)
@@ -141,18 +194,21 @@ class LiveNode:
             self._driver.call(name, *arguments)
 
     def _stepped(self) -> None:
-        """After every step: did it end something somebody waits for?"""
-        active = self._active
-        if active is not None and not active.done() and self._driver is not None and self._driver.machine.is_active:
+        """Did the step end something somebody waits for?"""
+        driver, active, rested = self._driver, self._active, self._rested
+        if driver is None:
+            return
+        if active is not None and not active.done() and driver.machine.is_active:
             active.set_result(None)
-        if self._rested is not None and not self._rested.done() and not self._waiting():
-            self._rested.set_result(None)
-        if self._driver is not None and self._directory.me is not None:
-            incarnation = self._driver.machine.incarnation
-            if incarnation != self._directory.me.incarnation:
-                me = self._directory.me
-                self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
-                remember(self.config, incarnation)
+        if rested is not None and not rested.done() and not self._waiting():
+            rested.set_result(None)
+        if (active is None or active.done()) and (rested is None or rested.done()):
+            driver.watcher = None
+
+    def _on_new_incarnation(self, incarnation: int) -> None:
+        me = self.place
+        self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
+        remember(self.config, incarnation)
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:

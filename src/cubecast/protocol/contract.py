@@ -31,7 +31,7 @@ class Packet:
     """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""
 
     born: float = field(default=0.0, init=False, repr=False, compare=False)
-    """When it was first sent, kept by a driver that measures; it does not travel."""
+    """When it was first sent (simulated) or arrived here (live), kept by the driver; it does not travel."""
 
 
 @dataclass(slots=True)

@@ -137,6 +137,7 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
         "max_batch": str(rng.choice((1, 2, 512))),
         "max_batch_bytes": str(rng.choice((1, 3, 65_536))),
         "retry": str(rng.choice((250.0, 500.0, 1000.0))),
+        "aggregation": rng.choice(("off", "on")),
         "patience": "1500.0",
         "round_length": "500.0",
     }

@@ -16,7 +16,6 @@ from cubecast.errors import TraceError
 from cubecast.ids import MessageId, NodeId
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import Kind
-from cubecast.trace.writer import TraceWriter
 
 JOURNAL_SUFFIX = ".jsonl"
 
@@ -26,8 +25,8 @@ class JournalWriter:
 
     def __init__(self, directory: Path, node: NodeId, incarnation: int, instance: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"node-{node:05d}-{incarnation:05d}-{instance}{JOURNAL_SUFFIX}"
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._path = directory / f"node-{node:05d}-{incarnation:05d}-{instance}{JOURNAL_SUFFIX}"
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._lines: list[str] = []
 
     def line(self, kind: str, time: float, *values: Any) -> None:
@@ -43,6 +42,10 @@ class JournalWriter:
     def close(self) -> None:
         self.flush()
         os.close(self._file)
+
+    def remove(self) -> None:
+        self.close()
+        self._path.unlink()
 
 
 @dataclass
@@ -89,9 +92,8 @@ class _Node:
             case Kind.FAILED, [topic, first, count, reason]:
                 for message in self._own(first, first + count - 1):
                     yield self.about(kind, topic, message, detail=reason)
-            case Kind.GAP, [topic, [], reason]:
-                yield self.row(kind, topic=topic, detail=reason)
             case Kind.GAP, [topic, missing, reason]:
+                # One that names no message, at the end of an incarnation, is told by the rows `stop` and `start`.
                 for one in missing:
                     yield self.about(kind, topic, MessageId(*one), detail=reason)
             case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):
@@ -150,6 +152,9 @@ def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
 
 def collect(directory: Path, out: Path, info: RunInfo) -> int:
     """Turn the journals of a run into a trace dataset; how many rows it has."""
+    # Here, because nodes write journals and need not load Arrow for that.
+    from cubecast.trace.writer import TraceWriter
+
     found = journals(directory)
     if not found:
         raise TraceError(f"{directory} holds no journals (node-*{JOURNAL_SUFFIX})")

@@ -14,6 +14,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Hello,
     Inquiry,
     Life,
@@ -42,7 +43,7 @@ def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
     if isinstance(packet, Test | Settle):
         return packet.asking
-    return isinstance(packet, Publication | Wave | Ack | Ask | Stable | Inquiry)
+    return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry)
 
 
 class Lifetime:
@@ -51,6 +52,7 @@ class Lifetime:
     ) -> None:
         self._parameters = parameters
         self.node = node
+        self.incarnation = incarnation
         self.context = Context(node, incarnation, parameters, founders)
         self.topics: dict[Topic, TopicState] = {}
         self.queued: dict[Topic, None] = {}
@@ -59,10 +61,6 @@ class Lifetime:
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
         self.inquiry = OpenInquiry(self.context)
-
-    @property
-    def incarnation(self) -> Incarnation:
-        return self.context.by
 
     def topic(self, topic: Topic) -> TopicState:
         state = self.topics.get(topic)
@@ -144,6 +142,8 @@ class Lifetime:
     # Verdicts
 
     def hold_alive(self, life: Life) -> None:
+        if self.context.registry.is_alive(*life):
+            return
         old = self.context.registry.faulty_up_to(life.node)
         if life.node != self.node and self.context.registry.hold_alive(*life):
             if life.incarnation - 1 > old:

@@ -29,11 +29,13 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
+from cubecast.protocol.vcube.cubecast.inspection import describe
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Hello,
     Inquiry,
@@ -53,6 +55,7 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
+from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:
@@ -72,7 +75,7 @@ class Cubecast:
         self._parameters = parameters
         self._validator = Validator(node, parameters)
         self._wishes = Wishes()
-        self._retry_set = False
+        self._retry_set = self._acks_set = False
         founding = not incarnation and parameters.founders >> node & 1
         self._life = self._born(incarnation, parameters.founders if founding else 0)
         for topic, members in (initial or {}).items() if founding else ():
@@ -92,6 +95,11 @@ class Cubecast:
         """Known to everybody who lives, so that it takes part."""
         return self._life.joining is None
 
+    @property
+    def living(self) -> list[NodeId]:
+        """Whom it lives with, itself included."""
+        return list(ids_of(self._life.context.registry.alive))
+
     # Entry points
 
     def on_start(self, now: float) -> Effects:
@@ -102,7 +110,7 @@ class Cubecast:
         return self._finish(now)
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
-        self._validator.check(sender, packet, self.incarnation)
+        self._validator.check(sender, packet, self._life.incarnation)
         try:
             self._receive(now, sender, packet)
         except (Expelled, Dropped):
@@ -117,6 +125,9 @@ class Cubecast:
                 self._round(now)
             case Timer.ALONE:
                 self._on_alone_timeout(now)
+            case Timer.ACKS:
+                self._acks_set = False
+                self._life.context.hurry_acks()
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
@@ -141,12 +152,14 @@ class Cubecast:
             self._reincarnate(now, newest + 1)
         return self._finish(now)
 
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], hurry: bool = False) -> Effects:
+        """`hurry`: somebody waits until this is stable."""
         if not payloads:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
-        state.queue.extend(payloads)
+        state.enqueue(payloads)
+        state.hurried = state.hurried or hurry
         self._life.queued[topic] = None
         if self._life.joining is None:
             state.register()
@@ -195,18 +208,22 @@ class Cubecast:
         if not self._life.admit(sender, packet):
             self._discard(packet)
             return
-        self._life.detector.heard(now, sender)
-        for node, incarnation in packet.dead:
-            self._life.hold_faulty(Life(node, incarnation))
-        if not self._life.context.registry.is_alive(sender, packet.by):
-            self._discard(packet)
-            return
+        self._life.detector.heard[sender] = now
+        if packet.dead:
+            for node, incarnation in packet.dead:
+                self._life.hold_faulty(Life(node, incarnation))
+            if not self._life.context.registry.is_alive(sender, packet.by):
+                self._discard(packet)
+                return
         self._dispatch(sender, packet)
 
     def _dispatch(self, sender: NodeId, packet: AnyPacket) -> None:
         match packet:
             case Publication():
                 self._on_publication(sender, packet)
+            case Convoy():
+                for publication in packet.publications():
+                    self._on_publication(sender, publication)
             case Ack():
                 self._on_ack(sender, packet)
             case Ask():
@@ -238,12 +255,14 @@ class Cubecast:
                 assert_never(packet)
 
     def _finish(self, now: float) -> Effects:
-        if self._life.settlement.must_announce:
-            self._life.settlement.announce()
-        try:
-            self._life.settlement.conclude()
-        except Dropped:
-            self._reincarnate(now)
+        settlement = self._life.settlement
+        if settlement.must_announce:
+            settlement.announce()
+        if settlement.open:
+            try:
+                settlement.conclude()
+            except Dropped:
+                self._reincarnate(now)
         life = self._life
         if life.inquiry.must_announce:
             self._announce_interest()
@@ -256,7 +275,11 @@ class Cubecast:
             self._retry_set = True
             life.context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
         life.context.busy = False
-        return life.context.finish()
+        effects = life.context.finish()
+        if life.context.has_acks and not self._acks_set:
+            self._acks_set = True
+            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay))
+        return effects
 
     # Publications
 
@@ -264,7 +287,7 @@ class Cubecast:
         topic = self._life.topic(packet.topic)
         destinations = topic.view.learn(packet.members, packet.epochs)
         incarnation, number = destinations.epoch(self.node)
-        if incarnation != self.incarnation:
+        if incarnation != self._life.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
             return
         source = Life(packet.message.source, packet.message.incarnation)
@@ -273,14 +296,18 @@ class Cubecast:
             self._life.hold_alive(Life(member.node, member.incarnation))
         delivery = topic.delivery
         copy = topic.dissemination.receive(sender, packet, destinations)
-        topic.dissemination.settle_stable(source, packet.stable)
+        if packet.stable:
+            topic.dissemination.settle_stable(source, packet.stable)
         if delivery is None or delivery.number != number or self._life.context.is_closed(source):
             self._discard(packet)
         elif copy is not None:
             delivery.receive(copy)
 
     def _discard(self, packet: AnyPacket) -> None:
-        if isinstance(packet, Publication):
+        if isinstance(packet, Convoy):
+            for publication in packet.publications():
+                self._discard(publication)
+        elif isinstance(packet, Publication):
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)
                 self._life.context.emit(Observe("discard", packet.topic, message))
@@ -373,7 +400,7 @@ class Cubecast:
         self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
         self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
-        self._retry_set = False
+        self._retry_set = self._acks_set = False
         self._life.begin_joining(now)
         if self._parameters.detection is Detection.DIAGNOSIS:
             self._life.context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
@@ -384,7 +411,7 @@ class Cubecast:
 
     def _restore(self, queues: dict[Topic, deque[bytes]]) -> None:
         for topic, queue in queues.items():
-            self._life.topic(topic).queue = queue
+            self._life.topic(topic).enqueue(queue)
             self._life.queued[topic] = None
 
     # Time
@@ -416,6 +443,10 @@ class Cubecast:
         delivery = self._life.topic(topic).delivery
         counter = 0 if delivery is None else delivery.last_delivered(Life(source, incarnation))
         return MessageId(source, incarnation, counter)
+
+    def describe(self, now: float) -> dict[str, Any]:
+        """For people and programs: who lives, and per topic what is under way and held."""
+        return describe(self._life, now)
 
     def invariants(self) -> None:
         for topic in self._life.topics.values():

@@ -7,3 +7,4 @@ class Timer(Enum):
     RETRY = "retry"
     ROUND = "round"
     ALONE = "alone"
+    ACKS = "acks"
