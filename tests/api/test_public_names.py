@@ -23,7 +23,7 @@ def test_an_import_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-def test_a_client_needs_no_laboratory():
-    program = "import cubecast, sys; cubecast.connect; print([n for n in ('numpy', 'pyarrow') if n in sys.modules])"
+def test_clients_and_nodes_need_no_laboratory():
+    program = "import cubecast, sys; cubecast.Node; print([n for n in ('numpy', 'pyarrow') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

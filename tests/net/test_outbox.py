@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from cubecast.net.gateway_messages import AwaitStable, Publish
 from cubecast.net.outbox import Outbox, Uncertain
-from cubecast.net.pieces import MOST_BYTES, MOST_MESSAGES, pieces
+from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES, pieces
+
+CHARGE = 40 + MESSAGE_OVERHEAD
 
 
 def test_one_turn_of_one_topic_is_one_frame():
@@ -16,7 +18,7 @@ def test_one_turn_of_one_topic_is_one_frame():
 
 
 def test_no_more_is_sent_than_there_is_credit_for_and_room_is_made_by_taking():
-    outbox = Outbox(budget=100, credit=50)
+    outbox = Outbox(budget=CHARGE * 2 + 1, credit=CHARGE)
     for topic in "abc":
         outbox.publish(topic, [bytes(40)])
     assert not outbox.has_room
@@ -37,7 +39,7 @@ def test_a_message_larger_than_the_credit_travels_alone():
 
 
 def test_when_the_connection_breaks_what_was_sent_is_uncertain_and_the_rest_is_kept():
-    outbox = Outbox(budget=1000, credit=50)
+    outbox = Outbox(budget=1000, credit=50 + 2 * MESSAGE_OVERHEAD)
     outbox.publish("a", [bytes(30)])
     outbox.publish("b", [bytes(20)])
     outbox.publish("c", [bytes(30)])
@@ -59,7 +61,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_every_message_is_sent_at_most_once_and_in_order(steps):
-    outbox = Outbox(budget=200, credit=100)
+    outbox = Outbox(budget=600, credit=250)
     sent: list[bytes] = []
     on_connection, accepted, uncertain, taken = [], 0, 0, 0
     for step, topic, size in steps:

@@ -25,7 +25,7 @@ class Client:
     def __init__(self, port: Port) -> None:
         self._port = port
         self._requests = Requests(self)
-        self._services: list[Service] = []
+        self._services: set[Service] = set()
         self._closed = False
 
     # -- publishing
@@ -47,9 +47,8 @@ class Client:
         """
         sealed = (seal(data, headers),)
         port = self._port
-        if not port.has_room(check_topic(topic)):
-            async with asyncio.timeout(timeout):
-                await self._room(topic)
+        if not port.has_room(topic):
+            await self._room(topic, timeout)
         accepted = port.publish(topic, sealed)
         if wait is not None:
             await self._stable(topic, accepted, timeout)
@@ -57,7 +56,7 @@ class Client:
     def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
         """Like `publish`, but raises `NoRoom` instead of waiting."""
         sealed = (seal(data, headers),)
-        if not self._port.has_room(check_topic(topic)):
+        if not self._port.has_room(topic):
             raise NoRoom(f"{topic}: too much is published and not yet delivered; nothing was published")
         self._port.publish(topic, sealed)
 
@@ -73,13 +72,11 @@ class Client:
 
         When cancelled or timed out, those published so far are the first ones of the list.
         """
-        check_topic(topic)
         sealed = seal_all(batch)
         accepted = 0
         for chunk in pieces(sealed):
             if not self._port.has_room(topic):
-                async with asyncio.timeout(timeout):
-                    await self._room(topic)
+                await self._room(topic, timeout)
             accepted = self._port.publish(topic, chunk)
         if wait is not None and sealed:
             await self._stable(topic, accepted, timeout)
@@ -88,11 +85,15 @@ class Client:
         """Wait until everything published here on the topic reached everybody it is for."""
         await self._stable(topic, self._port.publish(check_topic(topic), ()), timeout)
 
-    async def _room(self, topic: str) -> None:
+    async def _room(self, topic: str, timeout: float | None) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
         # because another publisher that waited may have used the room up.
-        while not self._port.has_room(topic):
-            await asyncio.shield(self._port.room(topic))
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._port.has_room(topic):
+                    await asyncio.shield(self._port.room(topic))
+        except TimeoutError:
+            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
 
     async def _stable(self, topic: str, accepted: int, timeout: float | None) -> None:
         try:
@@ -170,8 +171,8 @@ class Client:
 
     def serve(self, pattern: str, handler: Handler) -> Service:
         """Answer each request with what the handler, plain or async, returns; closed with the client or by itself."""
-        service = Service(self, self.subscribe(pattern, gaps="ignore"), handler)
-        self._services.append(service)
+        service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
+        self._services.add(service)
         return service
 
     # -- the rest
@@ -185,7 +186,7 @@ class Client:
         if not self._closed:
             self._closed = True
             self._requests.close()
-            for service in self._services:
+            for service in list(self._services):
                 await service.close()
             await self._port.close()
 

@@ -15,12 +15,11 @@ from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Batch, Gap, Message, Origin, Replier
 from cubecast.errors import BadInput, CubecastError, Missed, SlowConsumer
 from cubecast.ids import MessageId, Topic
+from cubecast.net.pieces import MESSAGE_OVERHEAD, weight
 from cubecast.net.port import GapNotice
 
 DEFAULT_BUDGET = 8 << 20
 DEFAULT_PATIENCE = 5.0
-MESSAGE_OVERHEAD = 64
-"""Bytes charged per message besides its content, about what Python needs to hold it."""
 
 
 class WhenSlow(StrEnum):
@@ -76,9 +75,8 @@ class Inbox:
 
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
         if not self._life.ended:
-            size = sum(map(len, payloads)) + MESSAGE_OVERHEAD * len(payloads)
             origin = Origin(topic, first.source, first.incarnation, self._client)
-            self._admit(Batch(origin, first.counter, payloads), size)
+            self._admit(Batch(origin, first.counter, payloads), weight(payloads))
 
     def on_gap(self, gap: GapNotice) -> None:
         if not self._life.ended and self._gaps is not Gaps.IGNORE:

@@ -84,8 +84,15 @@ async def answer(client: "Client", message: Message, data: Any, failure: str | N
 class Service:
     """Answers requests with a function's results, one after the other, until closed."""
 
-    def __init__(self, client: "Client", subscription: "Subscription[Message]", handler: Handler) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        subscription: "Subscription[Message]",
+        handler: Handler,
+        on_close: Callable[["Service"], None],
+    ) -> None:
         self._client, self._subscription, self._handler = client, subscription, handler
+        self._on_close = on_close
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {subscription.pattern}")
 
     async def ready(self) -> None:
@@ -117,6 +124,7 @@ class Service:
                 asyncio.get_running_loop().call_exception_handler({**context, "exception": unanswerable})
 
     async def close(self) -> None:
+        self._on_close(self)
         self._subscription.close()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)

@@ -1,9 +1,9 @@
 """The thin client: a port whose node is at the other end of a connection, and is replaced when it is lost.
 
 When the node is lost the client moves to another one and subscribes again there. Each subscription is told of a gap,
-because nobody can know what was published in between; what both nodes deliver is delivered once. Publications that were
-certainly not sent go to the new node; of those that may have been sent the outcome is unknown, which `on_uncertain` is
-told.
+because nobody can know what was published in between, and of another one when it is complete again: whoever asks for
+the present state then has it all. What both nodes deliver is delivered once. Publications that were certainly not
+sent go to the new node; of those that may have been sent the outcome is unknown, which `on_uncertain` is told.
 """
 
 import asyncio
@@ -123,7 +123,7 @@ class ClientPort:
             self._heart.cancel()
         uncertain = self._publications.connection_lost(self._node)
         if uncertain.messages:
-            self._on_uncertain(uncertain)
+            self._loop.call_soon(self._on_uncertain, uncertain)
         if not self._is_shut:
             log.info("lost %s: %s", self._node, error or "closed")
             self._moving = self._loop.create_task(self._move(), name="move to another node")
@@ -138,7 +138,7 @@ class ClientPort:
         else:
             moved = f"moved from {before} to {self._node}"
             log.info(moved)
-            self._subscriptions.tell_moved(f"{moved}; what was published in between may be missing")
+            self._subscriptions.tell_moved(moved)
 
     def _beat(self) -> None:
         if self._connection is not None:

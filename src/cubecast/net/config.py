@@ -6,7 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
-from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MAX_PAYLOAD = 1 << 20
@@ -24,14 +24,21 @@ class NodeConfig:
     """Any members of the cluster; without, this node founds one."""
     peers: dict[NodeId, Address] = field(default_factory=dict)
     """A static cluster: everybody's address, this node's included; instead of `join`."""
+    dial_through: dict[NodeId, Address] = field(default_factory=dict)
+    """Where to dial a peer instead of at its own address, for tunnels and test proxies."""
     node: NodeId | None = None
     """The id to hold; without, one is assigned."""
     cluster: str = "cubecast"
     dimension: int = 6
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = 16
+    eager: int = 6
+    """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
     max_batch: int = 512
+    max_batch_bytes: int = 256 << 10
     max_payload: int = MAX_PAYLOAD
+    aggregation: bool = False
+    """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
     retry: float = 0.5
     ack_delay: float = 0.025
     """How long acknowledgements that nobody waits for may be kept to travel together."""
@@ -47,6 +54,8 @@ class NodeConfig:
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
+    inputs: Path | None = None
+    """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
     """Where the node remembers its incarnation."""
 
@@ -70,7 +79,10 @@ class NodeConfig:
             dimension,
             founders=founders,
             window=self.window,
+            eager=self.eager,
             max_batch=self.max_batch,
+            max_batch_bytes=self.max_batch_bytes,
+            aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
             ack_delay=self.ack_delay,
             detection=Detection.DIAGNOSIS,

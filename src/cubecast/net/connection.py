@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.framing import LENGTH, MAX_FRAME, Splitter
+from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
 from cubecast.net.turn import Turn
 
 DEFAULT_BUDGET = 32 << 20
@@ -49,14 +49,14 @@ class Connection(asyncio.Protocol):
 
     # For the owner
 
-    def send(self, frame: bytes) -> None:
-        """Queue a frame for the write at the end of this turn."""
+    def send(self, frame: bytes, head: bytes | None = None) -> None:
+        """Queue a frame for the write at the end of this turn; `head` is its header, when somebody made it already."""
         out = self._out
         if not out:
             self.turn.add(self.flush)
-        out.append(LENGTH.pack(len(frame)))
+        out.append(header(frame) if head is None else head)
         out.append(frame)
-        self._out_bytes += len(frame) + 4
+        self._out_bytes += len(frame) + HEADER.size
 
     def flush(self) -> None:
         """Write what is queued now."""

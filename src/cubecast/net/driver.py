@@ -8,10 +8,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
-from typing import Any, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.journal import Journal
 from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
@@ -34,6 +33,10 @@ from cubecast.protocol.contract import (
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.wire.codec import decode, encode
 
+if TYPE_CHECKING:
+    from cubecast.net.input_log import InputLog
+    from cubecast.net.journal import Journal
+
 
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
@@ -54,20 +57,22 @@ class Driver:
         self,
         machine: Cubecast,
         listener: Listener,
-        send: Callable[[NodeId, bytes], None],
+        send: Callable[[tuple[NodeId, ...], bytes], None],
         turn: Turn,
         *,
         deferral_budget: int,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
+        recorder: "InputLog | None" = None,
     ) -> None:
         self.machine = machine
         self._listener = listener
         self._send = send
         self._turn = turn
         self._journal = journal
+        self._recorder = recorder
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
-        self._deferred: dict[Topic, deque[tuple[NodeId, Any]]] = {}
+        self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
         self._deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self._stopped = False
@@ -92,7 +97,7 @@ class Driver:
                 packet = decode(frame)
                 packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
-                    self._defer(sender, packet)
+                    self._defer(sender, packet, frame)
                 else:
                     self._input("packet", now, sender, packet)
         finally:
@@ -119,7 +124,9 @@ class Driver:
         if self._journal is not None:
             self._journal.input(name, now, arguments)
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
-        self._apply(now, entry(now, *arguments))
+        recorder = self._recorder
+        effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
+        self._apply(now, effects)
         if self.watcher is not None:
             self.watcher()
 
@@ -128,6 +135,9 @@ class Driver:
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
 
     def end_journal(self, *, at_rest: bool) -> None:
         """The history ends here, even if the node goes on."""
@@ -144,27 +154,33 @@ class Driver:
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
 
     def hold_back(self, topic: Topic) -> None:
-        self._deferred.setdefault(topic, deque())
+        self._deferred.setdefault(topic, {})
 
     def let_through(self, topic: Topic) -> None:
-        waiting = self._deferred.pop(topic, deque())
+        waiting = self._deferred.pop(topic, {})
         while waiting and topic not in self._deferred:
-            sender, packet = waiting.popleft()
-            self._deferred_bytes -= len(packet.frame)
-            self._input("packet", monotonic(), sender, packet)
+            key = next(iter(waiting))
+            frame = waiting.pop(key)
+            self._deferred_bytes -= len(frame)
+            packet, now = decode(frame), monotonic()
+            packet.born = now
+            self._input("packet", now, key[0], packet)
         if waiting:
             # The first ones filled the subscriber up again.
-            self._deferred[topic].extendleft(reversed(waiting))
+            self._deferred[topic] = waiting | self._deferred[topic]
 
     @property
     def held_back(self) -> dict[Topic, int]:
         """Per topic, the publications that wait outside the machine."""
         return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
 
-    def _defer(self, sender: NodeId, packet: Any) -> None:
-        if self._deferred_bytes + len(packet.frame) <= self._deferral_budget:
-            self._deferred_bytes += len(packet.frame)
-            self._deferred[packet.topic].append((sender, packet))
+    def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
+        """Keep the bytes only, and once: what is not acknowledged comes again and again."""
+        waiting, key = self._deferred[packet.topic], (sender, packet.message)
+        growth = len(frame) - len(waiting.get(key, b""))
+        if self._deferred_bytes + growth <= self._deferral_budget:
+            self._deferred_bytes += growth
+            waiting[key] = frame
 
     # Effects
 
@@ -181,8 +197,7 @@ class Driver:
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    for peer in peers:
-                        send(peer, frame)
+                    send(peers, frame)
                 case Deliver(topic, message, payloads):
                     if self._is_alone:
                         self._turn.end()

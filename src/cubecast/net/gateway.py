@@ -33,7 +33,7 @@ from cubecast.net.gateway_messages import (
     decode_from_client,
     encode,
 )
-from cubecast.net.pieces import pieces
+from cubecast.net.pieces import pieces, weight
 from cubecast.net.port import GapNotice, Port
 
 MOST_SUBSCRIPTIONS = 10_000
@@ -210,7 +210,7 @@ class Gateway:
     # Publications, in the order they came
 
     def _on_publish(self, message: Publish) -> None:
-        size = sum(map(len, message.payloads))
+        size = weight(message.payloads)
         self._backlog_bytes += size
         if not message.payloads or self._backlog_bytes > CREDIT + size:
             raise RemoteProtocolError("a client published nothing, or more than it has credit for")
@@ -240,7 +240,7 @@ class Gateway:
             self.send(Taken(self._published))
 
     def _publish(self, message: Publish) -> None:
-        self._backlog_bytes -= sum(map(len, message.payloads))
+        self._backlog_bytes -= weight(message.payloads)
         self._published = message.number
         try:
             self._accepted[message.topic] = self._port.publish(message.topic, message.payloads)

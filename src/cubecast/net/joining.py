@@ -14,7 +14,7 @@ from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Joi
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 10
+ATTEMPTS = 5
 PAUSE = 0.1
 
 

@@ -109,6 +109,7 @@ class Journal:
     def _packet(self, kind: Kind, now: float, peer: int, packet: Any) -> None:
         size = None if packet.frame is None else len(packet.frame)
         if packet.publication:
-            self._writer.line(kind, now, peer, packet.topic, packet.message, len(packet.payloads), size)
+            message = None if packet.bundle else packet.message  # one line cannot name messages of several publishers
+            self._writer.line(kind, now, peer, packet.topic, message, len(packet.payloads), size)
         else:
             self._writer.line(kind, now, peer, None, None, 0, size)

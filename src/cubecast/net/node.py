@@ -10,11 +10,12 @@ from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.clients import Clients
 from cubecast.net.config import NodeConfig
+from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import VERSION, Accepted, Place, Refused
+from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
-from cubecast.net.journal import Journal
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -38,9 +39,7 @@ class LiveNode:
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
         events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
-        self._peers = Peers(
-            self._directory, events, cluster=config.cluster, budget=config.peer_budget, patience=config.patience
-        )
+        self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_new_incarnation = self._on_new_incarnation
@@ -81,11 +80,17 @@ class LiveNode:
         self._directory.settle(Place(node, incarnation, self.instance, address))
         remember(config, incarnation)
         founders = 1 << node if admission.is_founder else 0
-        machine = Cubecast(node, config.parameters(admission.dimension, founders), incarnation=incarnation)
-        journal = None
+        parameters = config.parameters(admission.dimension, founders)
+        machine = Cubecast(node, parameters, incarnation=incarnation)
+        journal, recorder = None, None
         if config.journal is not None:
+            # Here, because it brings Parquet along, which a node that writes no trace does without.
+            from cubecast.net.journal import Journal
+
             journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
             journal.started(now)
+        if config.inputs is not None:
+            recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
             machine,
             self.port,
@@ -93,6 +98,7 @@ class LiveNode:
             self._peers.turn,
             deferral_budget=config.peer_budget,
             journal=journal,
+            recorder=recorder,
         )
         self._driver.watcher = self._stepped
         self._driver.call("on_start")
@@ -111,9 +117,19 @@ class LiveNode:
         return self._directory.me
 
     @property
+    def machine(self) -> Cubecast:
+        """To look at, not to touch."""
+        if self._driver is None:
+            raise Closed("this node was not started")
+        return self._driver.machine
+
+    @property
     def address(self) -> Address:
         """What others dial."""
         return self.reception.address
+
+    def link_to(self, node: NodeId) -> Connection | None:
+        return self._peers.link(node)
 
     def _who(self) -> Accepted | None:
         """What a client is told."""

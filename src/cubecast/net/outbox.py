@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cubecast.ids import Topic
 from cubecast.net.gateway_messages import CREDIT, AwaitStable, Publish
-from cubecast.net.pieces import MOST_BYTES, MOST_MESSAGES
+from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES
 
 
 class Uncertain(NamedTuple):
@@ -65,7 +65,7 @@ class Outbox:
         """Put at the end; with what is there already where that makes one frame."""
         for payload in payloads:
             pile = self._unsent[-1] if self._unsent else None
-            size = len(payload)
+            size = len(payload) + MESSAGE_OVERHEAD
             if not isinstance(pile, _Pile) or not _fits(pile, topic, size):
                 pile = _Pile(topic)
                 self._unsent.append(pile)

@@ -11,6 +11,11 @@ from heapq import heappop, heappush
 
 from cubecast.errors import CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
+from cubecast.net.pieces import weight
+
+HANDFUL = 64
+ENOUGH = 1024
+"""Messages that wait in the machine: with so many it can always fill a batch."""
 
 
 class Outgoing:
@@ -34,11 +39,11 @@ class Outgoing:
         self._base = 0
         """Published before this incarnation began."""
         self._marks: deque[tuple[int, int]] = deque()
-        self._room: asyncio.Future[None] | None = None
+        self._room: list[asyncio.Future[None]] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
 
     def accept(self, payloads: Sequence[bytes]) -> int:
-        size = sum(map(len, payloads))
+        size = weight(payloads)
         self.pending += payloads
         self.pending_bytes += size
         self.bytes += size
@@ -54,9 +59,10 @@ class Outgoing:
         return payloads
 
     @property
-    def waits_in_machine(self) -> int:
-        """Messages given to the machine that have no place in the order yet."""
-        return self.given - self.published
+    def is_worth_a_call(self) -> bool:
+        """While the machine has some that cannot leave yet, more are handed to it by the handful, not one by one."""
+        waiting = self.given - self.published
+        return bool(self.pending) and (not waiting or (len(self.pending) >= HANDFUL and waiting < ENOUGH))
 
     @property
     def is_awaited(self) -> bool:
@@ -68,10 +74,11 @@ class Outgoing:
         return self.bytes < self.budget
 
     def room(self) -> asyncio.Future[None]:
-        if self._room is None or self._room.done():
-            self._room = asyncio.get_running_loop().create_future()
-            self._grant_room()
-        return self._room
+        """Of everybody who waits its own, so that one may be cancelled."""
+        room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._room = [*(one for one in self._room if not one.done()), room]
+        self._grant_room()
+        return room
 
     def when_stable(self, accepted: int) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -93,8 +100,9 @@ class Outgoing:
 
     def close(self, error: CubecastError) -> None:
         self._settle(self.accepted, error)
-        if self._room is not None and not self._room.done():
-            self._room.set_exception(error)
+        for room in self._room:
+            if not room.done():
+                room.set_exception(error)
 
     def _settle(self, stable: int, error: CubecastError | None) -> None:
         self.stable = stable
@@ -107,5 +115,8 @@ class Outgoing:
         self._grant_room()
 
     def _grant_room(self) -> None:
-        if self._room is not None and not self._room.done() and self.has_room:
-            self._room.set_result(None)
+        if self._room and self.has_room:
+            rooms, self._room = self._room, []
+            for room in rooms:
+                if not room.done():
+                    room.set_result(None)

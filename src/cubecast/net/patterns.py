@@ -7,7 +7,7 @@ somebody else.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from cubecast.errors import BadInput
@@ -52,6 +52,17 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     words = [_expression(word, position) for position, word in enumerate(pattern.split("."))]
     fullmatch = re.compile(r"\.".join(words)).fullmatch
     return lambda topic: fullmatch(topic) is not None
+
+
+class Selection:
+    """Does one of these patterns select a topic? It never changes, so a recorded one asks the same later."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = tuple(patterns)
+        self._matchers = [matcher(pattern) for pattern in self.patterns]
+
+    def __call__(self, topic: str) -> bool:
+        return any(matches(topic) for matches in self._matchers)
 
 
 def _expression(word: str, position: int) -> str:

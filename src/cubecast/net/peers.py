@@ -16,8 +16,10 @@ from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
+from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
+from cubecast.net.framing import header
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
 from cubecast.net.turn import Turn
 
@@ -53,12 +55,13 @@ class _Dial:
 
 
 class Peers:
-    def __init__(self, directory: Directory, events: Events, *, cluster: str, budget: int, patience: float) -> None:
+    def __init__(self, directory: Directory, events: Events, config: NodeConfig) -> None:
         self._directory = directory
         self._events = events
-        self._cluster = cluster
-        self._budget = budget
-        self._patience = patience
+        self._cluster = config.cluster
+        self._budget = config.peer_budget
+        self._patience = config.patience
+        self._dial_through = config.dial_through
         self._links: dict[NodeId, Connection] = {}
         self._dials: dict[NodeId, _Dial] = {}
         self._quiet_until: dict[NodeId, float] = {}
@@ -68,16 +71,25 @@ class Peers:
 
     # Sending
 
-    def send(self, node: NodeId, frame: bytes) -> None:
-        """Hand a frame to the link; without one dial and keep it for a while; without an address forget it."""
-        link = self._links.get(node)
-        if link is not None:
-            link.send(frame)
-            return
+    def send(self, nodes: tuple[NodeId, ...], frame: bytes) -> None:
+        """Hand a frame to the links; its header is made once for all of them."""
+        head = header(frame)
+        for node in nodes:
+            link = self._links.get(node)
+            if link is not None:
+                link.send(frame, head)
+            else:
+                self._keep(node, frame)
+
+    def _keep(self, node: NodeId, frame: bytes) -> None:
+        """There is no link: dial and keep the frame for a while; without an address forget it."""
         dial = self._dial(node)
         if dial is not None and dial.size + len(frame) <= self._budget:
             dial.kept.append(frame)
             dial.size += len(frame)
+
+    def link(self, node: NodeId) -> Connection | None:
+        return self._links.get(node)
 
     def is_connected(self, node: NodeId) -> bool:
         return node in self._links
@@ -137,7 +149,7 @@ class Peers:
                     return
                 except ConnectionRefusedError:
                     refusals += 1
-                except (OSError, RemoteProtocolError, BadInput) as error:
+                except (OSError, RemoteProtocolError, BadInput, ValueError) as error:  # a host may be no host at all
                     log.info("node %s does not answer: %s", node, error)
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0
@@ -155,7 +167,8 @@ class Peers:
         place, me = self._directory.places[node], self._directory.me
         assert me is not None, "only a node with a place calls others"
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
-        connection, answer = await call(Address.parse(place.address), greeting, budget=self._budget)
+        address = self._dial_through.get(node) or Address.parse(place.address)
+        connection, answer = await call(address, greeting, budget=self._budget)
         if isinstance(answer, Refused):
             connection.close()
             if not answer.retry or answer.newest_incarnation >= me.incarnation:

@@ -6,6 +6,15 @@ MOST_MESSAGES, MOST_BYTES = 512, 64 << 10
 """A single message may be larger; it is then a piece of its own."""
 
 
+MESSAGE_OVERHEAD = 64
+"""Bytes charged per message besides its content, about what Python needs to hold it: small messages cost memory too."""
+
+
+def weight(payloads: Sequence[bytes]) -> int:
+    """What messages cost whoever keeps them."""
+    return sum(map(len, payloads)) + MESSAGE_OVERHEAD * len(payloads)
+
+
 def pieces(payloads: Sequence[bytes]) -> Iterable[Sequence[bytes]]:
     """The same messages in the same order; the list itself when it is short, which it nearly always is."""
     if len(payloads) <= MOST_MESSAGES and sum(map(len, payloads)) <= MOST_BYTES:

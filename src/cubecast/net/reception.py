@@ -63,6 +63,11 @@ class Reception:
                 connection.abort("this node closes")
             self._server = None
 
+    @property
+    def strangers(self) -> int:
+        """How many callers have not said who they are."""
+        return len(self._strangers)
+
     def _stranger(self) -> Connection:
         return Connection(
             on_open=self._came, on_frames=self._greeted, on_lost=self._left, budget=self._config.peer_budget

@@ -6,11 +6,11 @@ from typing import Any
 
 from cubecast.errors import BadInput, CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
+from cubecast.net.config import MAX_PAYLOAD
 from cubecast.net.gateway_messages import AwaitStable, Stable, Taken
 from cubecast.net.outbox import Outbox, Uncertain
 from cubecast.net.patterns import check_topic
 
-MAX_PAYLOAD = 1 << 20
 BUDGET = 4 << 20
 """Bytes published and not taken by a node, before publishers wait."""
 

@@ -13,11 +13,13 @@ PUBLISHERS_REMEMBERED = 65_536
 
 
 class RemoteSubscription:
-    __slots__ = ("_last", "is_paused", "pattern", "sink")
+    __slots__ = ("_last", "is_partial", "is_paused", "pattern", "sink")
 
     def __init__(self, pattern: str, sink: Sink) -> None:
         self.pattern, self.sink = pattern, sink
         self.is_paused = False
+        self.is_partial = False
+        """Moved to another node whose subscription is not complete yet."""
         self._last: dict[tuple[Topic, NodeId, Incarnation], int] = {}
 
     def deliver(self, message: Deliver) -> None:
@@ -72,9 +74,11 @@ class RemoteSubscriptions:
             if one.is_paused:
                 self._send(Pause(number))
 
-    def tell_moved(self, reason: str) -> None:
+    def tell_moved(self, moved: str) -> None:
+        """A gap now, before the new node delivers anything; another one when its subscription has become complete."""
         for one in list(self._all.values()):
-            one.sink.on_gap(GapNotice(one.pattern, (), reason))
+            one.is_partial = True
+            one.sink.on_gap(GapNotice(one.pattern, (), f"{moved}; messages may be missing until the next gap"))
 
     def end_all(self, error: CubecastError | None) -> None:
         everybody, self._all = list(self._all.values()), {}
@@ -91,6 +95,9 @@ class RemoteSubscriptions:
     def on_ready(self, message: Ready) -> None:
         one = self._all.get(message.subscription)
         if one is not None:
+            if one.is_partial:
+                one.is_partial = False
+                one.sink.on_gap(GapNotice(one.pattern, (), "subscribed at another node; from here on all arrives"))
             one.sink.on_ready()
 
     def on_gap(self, message: Lost) -> None:

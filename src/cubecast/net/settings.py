@@ -9,7 +9,7 @@ from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 
-_PATHS = ("journal", "data")
+_PATHS = ("journal", "inputs", "data")
 _ADDRESSES = ("listen", "advertise")
 
 
@@ -36,7 +36,7 @@ def _value(name: str, value: Any) -> Any:
         return Address.parse(value)
     if name == "join":
         return tuple(Address.parse(one) for one in value)
-    if name == "peers":
+    if name in ("peers", "dial_through"):
         return {int(node): Address.parse(address) for node, address in value.items()}
     if name in _PATHS:
         return Path(value)

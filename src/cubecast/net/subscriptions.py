@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.patterns import is_pattern, matcher
+from cubecast.net.patterns import Selection, is_pattern, matcher
 from cubecast.net.port import GapNotice, Sink
 
 
@@ -32,6 +32,7 @@ class Subscriptions:
         self._numbers = 0
         self._by_topic: dict[Topic, list[Subscription]] = {}
         self._confirmed: set[Topic] = set()
+        self._reopening: set[Topic] = set()
 
     # Coming and going
 
@@ -65,6 +66,7 @@ class Subscriptions:
                 if not listening:
                     del self._by_topic[topic]
                     self._confirmed.discard(topic)
+                    self._reopening.discard(topic)
             subscription.sink.on_end(None)
         return subscription
 
@@ -81,8 +83,15 @@ class Subscriptions:
         for subscription in tuple(self._by_topic.get(topic, ())):
             subscription.sink.on_batch(topic, message, payloads)
 
+    def reopened(self) -> None:
+        """The node lives on as another incarnation: until each topic is confirmed anew, something may be missing."""
+        self._reopening.update(self._by_topic)
+
     def confirmed(self, topic: Topic) -> None:
         self._confirmed.add(topic)
+        if topic in self._reopening:
+            self._reopening.discard(topic)
+            self.gap(GapNotice(topic, (), "the subscription is complete again: nothing is missing from here on"))
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 
@@ -122,9 +131,11 @@ class Subscriptions:
     def __contains__(self, number: int) -> bool:
         return number in self._all
 
-    def wants(self, topic: Topic) -> bool:
-        """Does a pattern with wildcards select it?"""
-        return any(one.is_wild and one.matches(topic) for one in self._all.values())
+    @property
+    def interest(self) -> Selection | None:
+        """What the patterns with wildcards select; None when there are none."""
+        patterns = [one.pattern for one in self._all.values() if one.is_wild]
+        return Selection(patterns) if patterns else None
 
     def names(self, topic: Topic) -> bool:
         """Does a subscription spell it?"""

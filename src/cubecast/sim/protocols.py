@@ -10,6 +10,7 @@ from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, PacketOrder, Tree
 from cubecast.protocol.vcube.cubecast import Cubecast, Detection, Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation as CubecastAggregation
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
@@ -187,6 +188,9 @@ _ENTRIES = (
             "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
             "round_length": Setting(1000.0, "u.t. between two testing rounds"),
             "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
+            "aggregation": Setting(
+                CubecastAggregation.OFF, "off, or on: publications for the same child share packets"
+            ),
         },
     ),
     ProtocolEntry(

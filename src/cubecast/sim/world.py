@@ -77,7 +77,7 @@ class World:
         self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
-        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
+        self._births: dict[tuple[str, MessageId], float] = {}  # of messages; packets know that of their first
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -165,6 +165,9 @@ class World:
         if not packet.bundle:
             self.statistics.false_positives += packet.message.source != node
             return
+        if packet.topic not in self.subscriptions[node]:
+            self.statistics.false_positives += len(packet.messages)
+            return
         latencies = self.statistics.reception
         for part in packet.messages:
             message = part.message
@@ -182,8 +185,9 @@ class World:
             self.paused[node].append(event)
 
     def _encode(self, packet: Any) -> None:
+        """A publication that left a bundle, or was stamped anew, is as old as its first message."""
         packet.frame = encode(packet)
-        packet.born = self.now
+        packet.born = self._births.get((packet.topic, packet.message), self.now) if packet.publication else self.now
 
     def _after(self, node: NodeId) -> None:
         self._cause = None
@@ -231,9 +235,17 @@ class World:
             return self._postpone(node, self.unsubscribe, node, topic)
         if node in self.crashed or topic not in self.subscriptions[node]:
             return False
-        self._record(node, Kind.UNSUBSCRIBE, topic=topic)
-        self.subscriptions[node].discard(topic)
-        return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+        try:
+            effects = self.machines[node].unsubscribe(self.now, topic)
+        except LocalProtocolError:
+            self.statistics.refused += 1
+            return False
+        stays = isinstance(self.machines[node], Follower) and Unsubscribed(topic) not in effects
+        if not stays:  # an interest may still match the topic
+            self._record(node, Kind.UNSUBSCRIBE, topic=topic)
+            self.subscriptions[node].discard(topic)
+        self._apply(node, effects)
+        return True
 
     def follow(self, node: NodeId, interest: Interest | None) -> bool:
         """Declare an interest in topics, known or to come; False when the node is down or its protocol cannot."""
@@ -312,6 +324,12 @@ class World:
             self._postpone(node, self.unsuspect, node, peer)
         elif node not in self.crashed:
             self._apply(node, self.machines[node].on_peer_up(self.now, peer))
+
+    def wrap(self, node: NodeId, between: Callable[[Machine], Machine]) -> None:
+        """Put something between the world and this node's machine, and those of its later incarnations."""
+        make = self._make
+        self._make = lambda one, incarnation: between(make(one, incarnation)) if one == node else make(one, incarnation)
+        self.machines[node] = between(self.machines[node])
 
     def finish(self) -> None:
         """Close every history: the run is over and nothing is under way."""

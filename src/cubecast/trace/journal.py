@@ -92,9 +92,8 @@ class _Node:
             case Kind.FAILED, [topic, first, count, reason]:
                 for message in self._own(first, first + count - 1):
                     yield self.about(kind, topic, message, detail=reason)
-            case Kind.GAP, [topic, [], reason]:
-                yield self.row(kind, topic=topic, detail=reason)
             case Kind.GAP, [topic, missing, reason]:
+                # One that names no message, at the end of an incarnation, is told by the rows `stop` and `start`.
                 for one in missing:
                     yield self.about(kind, topic, MessageId(*one), detail=reason)
             case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):

@@ -329,6 +329,20 @@ class TestFaults:
         assert not of(Reincarnated, machine.on_packet(1.0, 1, Obituary(0, (), 0, bitmap(0b0011))))
         assert of(Reincarnated, machine.on_packet(1.0, 1, Obituary(0, (), 0, bitmap(0b0111))))
 
+    def test_somebody_we_know_and_who_never_heard_of_us_began_alone_and_gives_way_if_it_has_fewer_friends(self):
+        machine = node(3)
+        effects = machine.on_packet(1.0, 1, Obituary(0, (), 0, bitmap(0b0010), stranger=True))
+        assert not of(Reincarnated, effects)
+        assert sent(Obituary, effects) == [((1,), Obituary(0, (), 0, bitmap(0b1101)))]
+
+    def test_a_welcome_that_comes_after_one_began_alone_is_answered_as_by_a_stranger(self):
+        machine = Cubecast(3, Parameters(2, ids=ALL))
+        machine.on_start(0.0)
+        machine.on_timer(2000.0, Timer.ALONE)
+        effects = machine.on_packet(2001.0, 1, Welcome(0, (), 0, True, (Standing(1, 0, True),)))
+        assert sent(Obituary, effects) == [((1,), Obituary(0, (), 0, bitmap(0b1000), stranger=True))]
+        assert of(Reincarnated, machine.on_packet(2002.0, 1, Obituary(0, (), 0, bitmap(0b0111))))
+
     def test_a_newcomer_takes_part_when_everybody_alive_knows_it(self):
         machine = Cubecast(3, Parameters(2, founders=0b0111, ids=ALL))
         effects = machine.on_start(0.0)

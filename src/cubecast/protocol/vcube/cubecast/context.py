@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.contract import Effect, Effects, Send
+from cubecast.protocol.vcube.cubecast.convoys import join
 from cubecast.protocol.vcube.cubecast.packets import Ack, Life, Publication
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
 from cubecast.protocol.vcube.cubecast.registry import Registry
 from cubecast.protocol.vcube.topology import ids_of
 
@@ -60,6 +61,8 @@ class Context:
 
     def finish(self) -> Effects:
         """The effects of the step."""
+        if self.parameters.aggregation is Aggregation.ON:
+            self.effects = join(self.effects, self.by, self.dead, self.parameters.max_batch_bytes)
         if self._acks and (self._hurry or not self.parameters.ack_delay):
             for (peer, topic), messages in self._acks.items():
                 self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))

@@ -37,6 +37,11 @@ class OpenInquiry:
         self.must_announce = self._context.busy = True
         self.ask()
 
+    def end(self) -> None:
+        """There is no interest any more."""
+        self._cursors = {}
+        self.must_announce = False
+
     def ask(self) -> None:
         for node, after in self._cursors.items():
             self._ask(node, after)

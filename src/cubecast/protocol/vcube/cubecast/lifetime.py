@@ -14,6 +14,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Hello,
     Inquiry,
     Life,
@@ -42,7 +43,7 @@ def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
     if isinstance(packet, Test | Settle):
         return packet.asking
-    return isinstance(packet, Publication | Wave | Ack | Ask | Stable | Inquiry)
+    return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry)
 
 
 class Lifetime:
@@ -81,9 +82,13 @@ class Lifetime:
         if isinstance(packet, Hello) or self.joining is not None:
             self.hold_alive(Life(sender, packet.by))
             return True
-        if _takes_part(packet):
-            self.send_obituary(sender, packet.by)
+        if _takes_part(packet) or self._knows_us(packet):
+            self.send_obituary(sender, packet.by, stranger=True)
         return False
+
+    def _knows_us(self, packet: AnyPacket) -> bool:
+        """It is the late welcome of somebody who takes part: we began alone because it was late."""
+        return isinstance(packet, Welcome) and packet.active and packet.incarnation == self.incarnation
 
     def begin_joining(self, now: float) -> None:
         context = self.context
@@ -168,18 +173,24 @@ class Lifetime:
             self.hold_faulty(Life(peer, incarnation))
             self.send_obituary(peer, incarnation)
 
-    def send_obituary(self, peer: NodeId, incarnation: Incarnation) -> None:
+    def send_obituary(self, peer: NodeId, incarnation: Incarnation, *, stranger: bool = False) -> None:
         context = self.context
-        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive)))
+        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive), stranger))
 
     def on_obituary(self, sender: NodeId, packet: Obituary) -> None:
-        """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way."""
+        """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way.
+
+        Somebody we took for one of us and who never heard of us is a stranger too: it began alone.
+        """
         registry = self.context.registry
         if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
             return
         theirs, ours = mask_from(packet.alive), registry.alive
-        if registry.is_alive(sender, packet.by) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+        friend = registry.is_alive(sender, packet.by)
+        if (friend and not packet.stranger) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
             raise Expelled
+        if friend:
+            self.suspect(sender)
 
     def on_settle(self, sender: NodeId, packet: Settle) -> None:
         if self.joining is not None:

@@ -35,6 +35,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Hello,
     Inquiry,
@@ -54,6 +55,7 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
+from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:
@@ -93,6 +95,11 @@ class Cubecast:
         """Known to everybody who lives, so that it takes part."""
         return self._life.joining is None
 
+    @property
+    def living(self) -> list[NodeId]:
+        """Whom it lives with, itself included."""
+        return list(ids_of(self._life.context.registry.alive))
+
     # Entry points
 
     def on_start(self, now: float) -> Effects:
@@ -131,11 +138,11 @@ class Cubecast:
         return self._finish(now)
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        """A hint that we may talk to somebody again whom we do not live with: if it lives, one of us must give way."""
+        """A hint that we may talk to somebody again. If one of us does not live with the other, one must give way."""
         context = self._life.context
         if self._life.joining is not None:
             context.send((peer,), Hello(context.by, context.dead))
-        elif not context.registry.alive >> peer & 1:
+        else:
             context.send((peer,), Test(context.by, context.dead, True))
         return self._finish(now)
 
@@ -151,8 +158,11 @@ class Cubecast:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
-        state.queue.extend(payloads)
+        waits = bool(state.queue)
+        state.enqueue(payloads)
         state.hurried = state.hurried or hurry
+        if waits and not state.has_full_batch:
+            return []  # whatever the first in the queue waits for, these wait for as well
         self._life.queued[topic] = None
         if self._life.joining is None:
             state.register()
@@ -184,7 +194,9 @@ class Cubecast:
             self._leave(topic)
         for topic in list(self._life.topics):
             self._consider(topic)
-        if self._wishes.follows and self._life.joining is None:
+        if interest is None:
+            self._life.inquiry.end()
+        elif self._life.joining is None:
             self._life.inquiry.begin()
         return self._finish(now)
 
@@ -212,6 +224,9 @@ class Cubecast:
         match packet:
             case Publication():
                 self._on_publication(sender, packet)
+            case Convoy():
+                for publication in packet.publications():
+                    self._on_publication(sender, publication)
             case Ack():
                 self._on_ack(sender, packet)
             case Ask():
@@ -292,7 +307,10 @@ class Cubecast:
             delivery.receive(copy)
 
     def _discard(self, packet: AnyPacket) -> None:
-        if isinstance(packet, Publication):
+        if isinstance(packet, Convoy):
+            for publication in packet.publications():
+                self._discard(publication)
+        elif isinstance(packet, Publication):
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)
                 self._life.context.emit(Observe("discard", packet.topic, message))
@@ -396,7 +414,7 @@ class Cubecast:
 
     def _restore(self, queues: dict[Topic, deque[bytes]]) -> None:
         for topic, queue in queues.items():
-            self._life.topic(topic).queue = queue
+            self._life.topic(topic).enqueue(queue)
             self._life.queued[topic] = None
 
     # Time

@@ -6,6 +6,7 @@ incarnations that node holds faulty and cannot yet assume everybody to know of. 
 Sets of nodes travel as little-endian bit maps without trailing zero bytes: N/8 bytes at most.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -103,6 +104,54 @@ class Publication(Packet):
     publication: ClassVar[bool] = True
 
 
+class Part(NamedTuple):
+    """A publication in a convoy, without what the convoy says for all."""
+
+    message: MessageId
+    payloads: tuple[bytes, ...]
+    members: Bitmap
+    epochs: tuple[Member, ...]
+    starts: tuple[Start, ...]
+    dependencies: tuple[Dependency, ...]
+    stable: Counter
+
+    @classmethod
+    def of(cls, packet: Publication) -> "Part":
+        return cls(
+            packet.message,
+            packet.payloads,
+            packet.members,
+            packet.epochs,
+            packet.starts,
+            packet.dependencies,
+            packet.stable,
+        )
+
+
+@dataclass(slots=True)
+class Convoy(Packet):
+    """Several publications for the same node, causes before effects."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    messages: tuple[Part, ...]
+    publication: ClassVar[bool] = True
+    bundle: ClassVar[bool] = True
+
+    @property
+    def message(self) -> MessageId:
+        return self.messages[0].message
+
+    @property
+    def payloads(self) -> tuple[bytes, ...]:
+        return tuple(payload for part in self.messages for payload in part.payloads)
+
+    def publications(self) -> Iterator[Publication]:
+        for part in self.messages:
+            yield Publication(self.by, self.dead, self.topic, *part)
+
+
 @dataclass(slots=True)
 class Ack(Packet):
     """The publications opening with these messages reached the sender and everybody it had to forward them to."""
@@ -191,12 +240,14 @@ class Settle(Packet):
 
 @dataclass(slots=True)
 class Obituary(Packet):
-    """The receiver's incarnation is held faulty by the sender, who lives with these nodes."""
+    """The receiver's incarnation is held faulty by the sender, or unknown to it, who lives with these nodes."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
     alive: Bitmap
+    stranger: bool = False
+    """Unknown, not held faulty: the two began apart from each other."""
 
 
 @dataclass(slots=True)
@@ -232,8 +283,21 @@ class TopicList(Packet):
 
 
 AnyPacket: TypeAlias = (
-    Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test | Inquiry | TopicList
+    Publication
+    | Ack
+    | Ask
+    | Stable
+    | Wave
+    | WaveAck
+    | Hello
+    | Welcome
+    | Settle
+    | Obituary
+    | Test
+    | Inquiry
+    | TopicList
+    | Convoy
 )
 FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
-LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList)
+LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy)
 PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)

@@ -14,6 +14,13 @@ class Detection(Enum):
     DIAGNOSIS = "diagnosis"  # VCube testing rounds of the machine's own, besides
 
 
+class Aggregation(Enum):
+    """Whether publications on their way to the same child share packets."""
+
+    OFF = "off"  # each leaves as it comes
+    ON = "on"  # those of one step together, and what a child could not deliver yet waits for what it depends on
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Times are in the driver's unit (u.t. simulated, seconds live)."""
@@ -25,6 +32,8 @@ class Parameters:
     """Mask of the ids that may ever be held; 0 means all of the cube."""
     window: int = 8
     """Own publications (batches) per topic that may be unstable at a time."""
+    eager: int = 0
+    """With so many unstable only full publications leave; smaller ones wait for company. 0: they never do."""
     max_batch: int = 512
     """Messages per publication at most."""
     max_batch_bytes: int = 65_536
@@ -38,6 +47,7 @@ class Parameters:
     patience: float = 2000.0
     """A tested peer silent for this long is held faulty; a joining node alone for this long starts alone."""
     max_dependencies: int = 65_536
+    aggregation: Aggregation = Aggregation.OFF
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:

@@ -7,6 +7,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Obituary,
     Publication,
@@ -45,6 +46,11 @@ class Validator:
         match packet:
             case Publication():
                 self._publication(packet, incarnation)
+            case Convoy():
+                if len(packet.messages) < 2:
+                    raise RemoteProtocolError("a convoy of less than two publications")
+                for publication in packet.publications():
+                    self._publication(publication, incarnation)
             case Ack():
                 for message in packet.messages:
                     self._message(message.source, message.incarnation, message.counter)
