@@ -7,6 +7,9 @@ from typing import Any, Protocol
 from cubecast.experiments.live_load.checker import Checker
 from cubecast.experiments.live_load.member import Load
 
+DEADLINE = 30.0
+"""Seconds for members to find each other."""
+
 
 class Peer(Protocol):
     """One member's end of a messaging system."""

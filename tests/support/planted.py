@@ -195,7 +195,7 @@ def covered_dropped_early() -> AbstractContextManager[object]:
             if entry.covered:
                 del self._entries[source]
 
-    return patch.object(Barrier, "_prune", prune)
+    return patch.object(Barrier, "prune", prune)
 
 
 def interest_after_the_answer() -> AbstractContextManager[object]:

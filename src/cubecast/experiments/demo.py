@@ -75,11 +75,11 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
 def _with_spark(traces: dict[str, Path], master: str | None, report: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Each trace's verdict, and the metrics of the true one, which the report is about."""
     from cubecast.pipeline.metrics.measure import measure
-    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.session import LIGHT_JVM, spark_session
     from cubecast.pipeline.verify import verify
     from cubecast.report.build import write_trace_report
 
-    spark = spark_session(master)
+    spark = spark_session(master, jvm=LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
     verified = {name: verify(spark, [path]) for name, path in traces.items()}
     metrics = measure(spark, [traces[TRACE]])
     write_trace_report("cubecast: the demonstration", verified[TRACE], metrics, report)

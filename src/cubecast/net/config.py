@@ -32,7 +32,10 @@ class NodeConfig:
     dimension: int = 6
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = 16
+    eager: int = 6
+    """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
     max_batch: int = 512
+    max_batch_bytes: int = 256 << 10
     max_payload: int = MAX_PAYLOAD
     aggregation: bool = False
     """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
@@ -61,6 +64,8 @@ class NodeConfig:
             raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
         if self.peers and self.node not in self.peers:
             raise BadInput(f"the cluster file lists {sorted(self.peers)}; this node's id {self.node} is not among them")
+        if self.node in self.peers and self.listen == LOOPBACK:
+            object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if not 1 <= self.max_payload <= MAX_PAYLOAD:
@@ -74,7 +79,9 @@ class NodeConfig:
             dimension,
             founders=founders,
             window=self.window,
+            eager=self.eager,
             max_batch=self.max_batch,
+            max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
             ack_delay=self.ack_delay,

@@ -49,12 +49,12 @@ class Connection(asyncio.Protocol):
 
     # For the owner
 
-    def send(self, frame: bytes) -> None:
-        """Queue a frame for the write at the end of this turn."""
+    def send(self, frame: bytes, head: bytes | None = None) -> None:
+        """Queue a frame for the write at the end of this turn; `head` is its header, when somebody made it already."""
         out = self._out
         if not out:
             self.turn.add(self.flush)
-        out.append(header(frame))
+        out.append(header(frame) if head is None else head)
         out.append(frame)
         self._out_bytes += len(frame) + HEADER.size
 

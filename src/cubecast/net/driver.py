@@ -57,7 +57,7 @@ class Driver:
         self,
         machine: Cubecast,
         listener: Listener,
-        send: Callable[[NodeId, bytes], None],
+        send: Callable[[tuple[NodeId, ...], bytes], None],
         turn: Turn,
         *,
         deferral_budget: int,
@@ -197,8 +197,7 @@ class Driver:
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    for peer in peers:
-                        send(peer, frame)
+                    send(peers, frame)
                 case Deliver(topic, message, payloads):
                     if self._is_alone:
                         self._turn.end()

@@ -37,15 +37,26 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now; raises RemoteProtocolError for what no correct peer sends."""
-        if self._rest:
-            self._rest += data
-            if len(self._rest) < self._need:
-                return []
-            data = bytes(self._rest)
-            self._rest.clear()
+        rest = self._rest
+        if not rest:
+            frames, position = self._split(data)
+            if position < len(data):
+                rest += data[position:] if position else data
+            return frames
+        rest += data
+        if len(rest) < self._need:
+            return []
+        with memoryview(rest) as view:
+            frames, position = self._split(view)
+        del rest[:position]
+        return frames
+
+    def _split(self, data: bytes | memoryview) -> tuple[list[bytes], int]:
+        """The complete frames, and where the incomplete one begins. Bytes are copied once, when a frame is whole."""
         frames: list[bytes] = []
         position, end, size = 0, len(data), HEADER.size
         unpack, most = HEADER.unpack_from, self._most
+        self._need = size
         while end - position >= size:
             length, inverted, checksum = unpack(data, position)
             if not 0 < length <= most or length ^ inverted != _INVERTED:
@@ -54,13 +65,9 @@ class Splitter:
             if after > end:
                 self._need = size + length
                 break
-            frame = data[position + size : after]
+            frame = bytes(data[position + size : after])
             if crc32(frame) != checksum:
                 raise RemoteProtocolError(f"a frame of {length} bytes was damaged on its way")
             frames.append(frame)
             position = after
-        else:
-            self._need = size
-        if position < end:
-            self._rest += data[position:] if position else data
-        return frames
+        return frames, position

@@ -18,6 +18,7 @@ from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
+from cubecast.net.framing import header
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
 from cubecast.net.turn import Turn
 
@@ -66,12 +67,18 @@ class Peers:
 
     # Sending
 
-    def send(self, node: NodeId, frame: bytes) -> None:
-        """Hand a frame to the link; without one dial and keep it for a while; without an address forget it."""
-        link = self._links.get(node)
-        if link is not None:
-            link.send(frame)
-            return
+    def send(self, nodes: tuple[NodeId, ...], frame: bytes) -> None:
+        """Hand a frame to the links; its header is made once for all of them."""
+        head = header(frame)
+        for node in nodes:
+            link = self._links.get(node)
+            if link is not None:
+                link.send(frame, head)
+            else:
+                self._keep(node, frame)
+
+    def _keep(self, node: NodeId, frame: bytes) -> None:
+        """There is no link: dial and keep the frame for a while; without an address forget it."""
         dial = self._dial(node)
         if dial is not None and dial.size + len(frame) <= self._budget:
             dial.kept.append(frame)

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cubecast.errors import BadInput
+from cubecast.pipeline.gateway import quiet_gateway
 
 OLDEST_JAVA = 17
 JAVA_HINT = "install one (for example openjdk-17-jre-headless), or set JAVA_HOME to one you have"
@@ -35,11 +37,9 @@ def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (
     if on_this_machine(master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("cubecast")
-    for key, value in {**session_options(master, jvm), **dict(conf)}.items():
-        builder = builder.config(key, value)
+    options = {**session_options(master, jvm), **dict(conf)}
     try:
-        return builder.getOrCreate()
+        return _start(SparkConf().setMaster(master).setAppName("cubecast").setAll(list(options.items())))
     except (PySparkException, RuntimeError) as error:
         raise BadInput(f"Spark does not start on master {master!r}: {first_line(error)}") from None
     except Exception as error:
@@ -47,6 +47,12 @@ def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (
         if type(error).__module__.startswith("py4j"):
             raise BadInput(f"Spark does not start on master {master!r}: {first_line(error)}") from None
         raise
+
+
+def _start(conf: SparkConf) -> SparkSession:
+    if SparkContext._gateway is None:  # else the JVM of an earlier session of this process serves again
+        SparkContext(conf=conf, gateway=quiet_gateway(conf))
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def session_options(master: str, jvm: str = "") -> dict[str, str]:

@@ -13,7 +13,7 @@ from cubecast.trace.journal import collect
 MEMBER = "cubecast.experiments.live.talker"
 MEMBERS = 8
 DIMENSION = 4
-QUESTIONS = 60
+QUESTIONS = 40
 """Questions each member asks before the crash, and again after the newcomer arrived."""
 PATIENCE = 60.0
 """Seconds for each stage; it usually takes a few."""

@@ -62,7 +62,7 @@ class Barrier:
 
     def dependencies(self, me: Life, destinations: Destinations) -> tuple[tuple[Dependency, ...], tuple[Life, ...]]:
         """What a publication to these destinations must name, and which of them are direct dependencies."""
-        self._prune()
+        self.prune()
         named, direct = [], []
         for source in sorted(self._entries):
             if source == me:
@@ -74,7 +74,8 @@ class Barrier:
                 direct.append(source)
         return tuple(named), tuple(direct)
 
-    def _prune(self) -> None:
+    def prune(self) -> None:
+        """Forget what is covered and stable: no later publication needs to name it."""
         stable = self._dissemination.is_stable
         for source, entry in list(self._entries.items()):
             if entry.covered and stable(*entry.witness):

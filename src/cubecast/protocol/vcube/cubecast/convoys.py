@@ -35,16 +35,12 @@ def _convoys(
 ) -> Iterator[Send]:
     """Nodes that get the same publications get the same packets."""
     alike: dict[tuple[Topic, tuple[MessageId, ...]], list[NodeId]] = {}
-    queues: dict[tuple[Topic, tuple[MessageId, ...]], list[Publication]] = {}
     for (peer, topic), queue in crowded.items():
-        same = (topic, tuple(packet.message for packet in queue))
-        alike.setdefault(same, []).append(peer)
-        queues[same] = queue
-    for same, peers in alike.items():
-        for load in _loads(queues[same], most_bytes):
+        alike.setdefault((topic, tuple(packet.message for packet in queue)), []).append(peer)
+    for (topic, _), peers in alike.items():
+        for load in _loads(crowded[peers[0], topic], most_bytes):
             parts = tuple(Part.of(packet) for packet in load)
-            packet = load[0] if len(load) == 1 else Convoy(by, dead, load[0].topic, parts)
-            yield Send(tuple(peers), packet)
+            yield Send(tuple(peers), load[0] if len(load) == 1 else Convoy(by, dead, topic, parts))
 
 
 def _loads(queue: Sequence[Publication], most_bytes: int) -> Iterator[Sequence[Publication]]:

@@ -158,7 +158,7 @@ class Cubecast:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
-        state.queue.extend(payloads)
+        state.enqueue(payloads)
         state.hurried = state.hurried or hurry
         self._life.queued[topic] = None
         if self._life.joining is None:
@@ -411,7 +411,7 @@ class Cubecast:
 
     def _restore(self, queues: dict[Topic, deque[bytes]]) -> None:
         for topic, queue in queues.items():
-            self._life.topic(topic).queue = queue
+            self._life.topic(topic).enqueue(queue)
             self._life.queued[topic] = None
 
     # Time

@@ -32,6 +32,8 @@ class Parameters:
     """Mask of the ids that may ever be held; 0 means all of the cube."""
     window: int = 8
     """Own publications (batches) per topic that may be unstable at a time."""
+    eager: int = 0
+    """With so many unstable only full publications leave; smaller ones wait for company. 0: they never do."""
     max_batch: int = 512
     """Messages per publication at most."""
     max_batch_bytes: int = 65_536

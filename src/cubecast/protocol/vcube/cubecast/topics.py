@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
@@ -40,6 +41,7 @@ class TopicState:
         """A wave of this node is complete: its view holds everybody somebody may have addressed before."""
         self.wave: _OpenWave | None = None
         self.queue: deque[bytes] = deque()
+        self.queued_bytes = 0
         self.hurried = False
         """Somebody waits for the stability of what is queued."""
         self.counter: Counter = 0
@@ -119,20 +121,35 @@ class TopicState:
 
     def pump(self) -> None:
         """Publish what the window and our own wave allow."""
-        window = self._context.parameters.window
-        while self.queue and self.registered and self.unstable < window:
+        while self.queue and self.registered and self._may_publish():
             self._publish(self._next_batch())
         self.hurried = self.hurried and bool(self.queue)
+
+    def _may_publish(self) -> bool:
+        """While a few are under way the next one should be worth it: small ones wait and become one large one."""
+        parameters, unstable = self._context.parameters, self.unstable
+        if unstable < parameters.eager or not parameters.eager:
+            return unstable < parameters.window
+        full = len(self.queue) >= parameters.max_batch or self.queued_bytes >= parameters.max_batch_bytes
+        return full and unstable < parameters.window
+
+    def enqueue(self, payloads: Collection[bytes]) -> None:
+        """What the application wants to publish."""
+        self.queue.extend(payloads)
+        self.queued_bytes += sum(map(len, payloads))
 
     def _next_batch(self) -> tuple[bytes, ...]:
         """From the head of the queue, as much as one publication may hold; at least one message."""
         parameters, queue = self._context.parameters, self.queue
         batch = tuple(islice(queue, parameters.max_batch))
-        if sum(map(len, batch)) > parameters.max_batch_bytes:
+        size = sum(map(len, batch))
+        if size > parameters.max_batch_bytes:
             fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
             batch = batch[: max(1, fitting)]
+            size = sum(map(len, batch))
         for _ in batch:
             queue.popleft()
+        self.queued_bytes -= size
         return batch
 
     @property
@@ -156,7 +173,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
-            self.hurried or self.unstable + 1 >= max(1, context.parameters.window // 2),
+            self.hurried or self.unstable + 1 >= max(1, (context.parameters.eager or context.parameters.window) // 2),
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
@@ -223,6 +240,7 @@ class TopicState:
     def forget_closed(self) -> None:
         """What faulty sources left is settled."""
         self.dissemination.forget_closed()
+        self.barrier.prune()
         if self.delivery is not None:
             self.delivery.forget_closed()
 
