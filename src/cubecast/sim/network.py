@@ -40,6 +40,10 @@ class Network:
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
 
     @property
+    def lookahead(self) -> float:
+        return self.processing + self.transmission + self._constant
+
+    @property
     def plain(self) -> bool:
         """Whether `carry` is enough: packets neither get lost nor keep an order nor pass each other."""
         return self.fate is None and not self.fifo_links and self.queued_control

@@ -34,6 +34,10 @@ class Statistics:
         self._hash.update(self.log)
         del self.log[:]
 
+    def absorb(self, log) -> None:
+        self.fold()
+        self._hash.update(log)
+
     def digest(self) -> str:
         """Equal for equal histories: every arrival's time and place, every delivery's place and message, in order."""
         self.fold()
