@@ -5,11 +5,12 @@ A packet handed over at time t is processed for `processing`, waits until the qu
 be free is all there is to know. Faults decide, per packet, how many copies arrive and how late.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import NodeId
+from cubecast.protocol.contract import Send
 from cubecast.sim.delays import Constant, Delay
 from cubecast.sim.scheduler import Scheduler
 
@@ -36,27 +37,55 @@ class Network:
         self.messages = 0  # publications inside packets, a copy each time
         self.bytes = 0
         self.fate: Fate | None = None
-        self._constant = self.propagation.value if isinstance(self.propagation, Constant) else None  # saves a call
+        self.constant = self.propagation.value if isinstance(self.propagation, Constant) else 0.0  # saves a call
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
-
-    @property
-    def lookahead(self) -> float:
-        return self.processing + self.transmission + self._constant
 
     @property
     def plain(self) -> bool:
         """Whether `carry` is enough: packets neither get lost nor keep an order nor pass each other."""
         return self.fate is None and not self.fifo_links and self.queued_control
 
+    @property
+    def lookahead(self) -> float:
+        """How long after an event its packets arrive at the earliest; 0 when nothing can be said."""
+        known = self.plain and self.constant
+        return self.processing + self.transmission + self.constant if known else 0.0
+
+    def departures(self, source: NodeId, times: Iterable[float], sends: Iterable[Send]) -> list[float]:
+        """When one copy after the other leaves the output queue, if each was handed over at its time."""
+        processing, transmission, departures = self.processing, self.transmission, list[float]()
+        free, waited = self.free_at[source], self.waited[source]
+        for now, send in zip(times, sends, strict=True):
+            ready = now + processing
+            if free < ready:
+                free = ready
+            for _ in send.peers:
+                waited += free - ready
+                free += transmission
+                departures.append(free)
+        self.free_at[source], self.waited[source] = free, waited
+        self.queued[source] += len(departures)
+        return departures
+
+    def count(self, packets: Iterable[Any], copies_of_each: Iterable[int]) -> None:
+        """What was put on the links."""
+        volume = messages = 0
+        for packet, copies in zip(packets, copies_of_each, strict=True):
+            volume += len(packet.frame) * copies
+            if packet.publication:
+                messages += len(packet.payloads) * copies
+        self.bytes += volume
+        self.messages += messages
+
     def carry(self, now: float, source: NodeId, destinations: tuple[NodeId, ...], packet: Any) -> None:
         """A copy of the encoded packet to each destination, in this order. The hot path: only for a plain network."""
         transmission, propagation, scheduler = self.transmission, self.propagation, self.scheduler
-        buckets, tie, constant = scheduler.buckets, scheduler.tie, self._constant
+        buckets, tie, constant = scheduler.buckets, scheduler.tie, self.constant
         ready = now + self.processing
         free = self.free_at[source]
         if free < ready:
             free = ready
-        waited = 0.0
+        waited = self.waited[source]
         for destination in destinations:
             waited += free - ready
             free += transmission
@@ -69,7 +98,7 @@ class Network:
                 scheduler.push((time, tie, destination, source, packet))
         scheduler.tie = tie
         self.free_at[source] = free
-        self.waited[source] += waited
+        self.waited[source] = waited
         count = len(destinations)
         self.queued[source] += count
         self.bytes += len(packet.frame) * count

@@ -30,13 +30,14 @@ from cubecast.protocol.contract import (
 from cubecast.sim.network import Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.statistics import Statistics
+from cubecast.sim.windows import Windows, outstanding
 from cubecast.trace.schema import Kind
 from cubecast.wire.codec import decode, encode
 
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
 
-_CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
+CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
 
 
 class World:
@@ -69,10 +70,8 @@ class World:
         self._records_packets = recorder is not None and recorder.packets
         self._away: set[NodeId] = set()  # crashed or paused
         self._scheduler = network.scheduler
-        self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
-        self._births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -90,42 +89,27 @@ class World:
 
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
-        self._scheduler.push((time, self._scheduler.next_tie(), _CALL, call, arguments))
+        self._scheduler.push((time, self._scheduler.next_tie(), CALL, call, arguments))
 
     def run(self, until: float = float("inf"), most_events: float = float("inf")) -> bool:
         """Process events in order; True when none is left, False when a limit was reached first."""
         collecting = gc.isenabled()
         gc.disable()  # millions of live tuples and no cycles: collections would double the time
         try:
-            if until == most_events == float("inf") and self._windowed():
+            whole = until == most_events == float("inf")
+            if whole and (ahead := outstanding(self)) is not None:
+                Windows(self).run(ahead)
                 return True
             return self._run(until, most_events)
         finally:
             if collecting:
                 gc.enable()
 
-    def _windowed(self):
-        import numpy as np
-        from cubecast.sim.windows import Windows, Arrivals
-        if not (self.network.plain and self.network._constant and self.recorder is None and self.on_deliver is None and not self._coded and not self._careful and not self._away):
-            return False
-        from cubecast.protocol.vcube.fault_free import FaultFree
-        if any(type(m).on_timer is not FaultFree.on_timer for m in self.machines.values()):
-            return False
-        events = []
-        ok = True
-        while (e := self._scheduler.pop()) is not None:
-            events.append(e)
-            if e[2] == _CALL and e[3] != self.publish: ok = False
-        if not ok:
-            for e in events: self._scheduler.push(e)
-            return False
-        obj = np.empty(len(events), object)
-        for i, e in enumerate(events):
-            obj[i] = e[4][1:] if e[2] == _CALL else e[4]
-        arr = Arrivals(np.array([e[0] for e in events], float), np.array([e[4][0] if e[2] == _CALL else e[2] for e in events], np.uint16), np.array([-1 if e[2]==_CALL else e[3] for e in events], np.int32), obj)
-        Windows(self).run(arr)
-        return True
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is to see event after event, and every node is there."""
+        special = self._coded or self._careful or self._records_packets
+        return self.recorder is None and self.on_deliver is None and not special and not self._away
 
     def _run(self, until: float, most_events: float) -> bool:
         """The hot loop; what is rare is elsewhere."""
@@ -140,7 +124,7 @@ class World:
                 self._scheduler.push(event)
                 return False
             self.now = time
-            if node == _CALL or node in away:
+            if node == CALL or node in away:
                 self._call_or_keep(event)
                 continue
             self.events = events = events + 1
@@ -152,7 +136,7 @@ class World:
             arrived = None
             if packet.publication:
                 if packet.bundle or packet.topic not in subscriptions[node] or packet.message.source == node:
-                    self._count_unusual(node, packet)
+                    self.statistics.count_unusual(node, packet, time)
                 else:
                     arrived = packet.message
                     received(time - packet.born)
@@ -160,10 +144,10 @@ class World:
                 if type(effect) is Send:
                     sent = effect.packet
                     if sent.frame is None:
-                        self._encode(sent)
+                        sent.frame, sent.born = encode(sent), time
                     send(time, node, effect.peers, sent)
                 elif type(effect) is not Deliver:
-                    self._apply_rare(node, effect)
+                    self.interpret(node, effect)
                 elif effect.message is arrived and silent:
                     arrived = None
                     self.statistics.deliveries += len(effect.payloads)
@@ -172,38 +156,19 @@ class World:
                     self._deliver(node, effect, effect.message is arrived)
                     arrived = None if effect.message is arrived else arrived
             if arrived is not None:
-                self._held.setdefault((node, packet.topic, arrived), (len(self.statistics.reception) - 1, time))
+                self.statistics.hold(node, packet.topic, arrived, time)
             if special:
                 self._after(node)
         return True
 
-    def _count_unusual(self, node: NodeId, packet: Any) -> None:
-        """An own message come back, one nobody here subscribed to, or a bundle of several.
-
-        Each message of a bundle counts as held until its delivery, if only for no time.
-        """
-        if not packet.bundle:
-            self.statistics.false_positives += packet.message.source != node
-            return
-        latencies = self.statistics.reception
-        for part in packet.messages:
-            message = part.message
-            if message.source != node:
-                self._held[node, packet.topic, message] = (len(latencies), self.now)
-                latencies.append(self.now - self._births[packet.topic, message])
-
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
         """A scheduled call, or a packet for a node that is not there."""
         _, _, node, sender, packet = event
-        if node == _CALL:
+        if node == CALL:
             self.statistics.fold_when_long()
             sender(*packet)
         elif node in self.paused:
             self.paused[node].append(event)
-
-    def _encode(self, packet: Any) -> None:
-        packet.frame = encode(packet)
-        packet.born = self.now
 
     def _after(self, node: NodeId) -> None:
         self._cause = None
@@ -256,7 +221,7 @@ class World:
         return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
 
     def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
-        self.paused[node].append((self.now, 0, _CALL, call, arguments))
+        self.paused[node].append((self.now, 0, CALL, call, arguments))
         return True
 
     def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
@@ -302,7 +267,7 @@ class World:
         if node in self.paused:
             self._away.discard(node)
         for event in self.paused.pop(node, []):
-            if event[2] == _CALL:
+            if event[2] == CALL:
                 self.at(self.now, event[3], *event[4])
             else:
                 self._scheduler.push((self.now, event[1], *event[2:]))
@@ -335,12 +300,12 @@ class World:
         for effect in effects:
             if type(effect) is Send:
                 if effect.packet.frame is None:
-                    self._encode(effect.packet)
+                    effect.packet.frame, effect.packet.born = encode(effect.packet), self.now
                 send(self.now, node, effect.peers, effect.packet)
             elif type(effect) is Deliver:
                 self._deliver(node, effect, at_once=False)
             else:
-                self._apply_rare(node, effect)
+                self.interpret(node, effect)
 
     def _sending(self) -> Callable[[float, NodeId, tuple[NodeId, ...], Any], None]:
         plain = self.network.plain and not self._records_packets
@@ -362,22 +327,20 @@ class World:
         statistics = self.statistics
         statistics.deliveries += len(effect.payloads)
         statistics.log.append(effect.message.source)
-        if not at_once and self._held:
-            held = self._held.pop((node, effect.topic, effect.message), None)
-            if held is not None:
-                statistics.holding[held[0]] = self.now - held[1]
+        if not at_once and statistics.held:
+            statistics.release(node, effect.topic, effect.message, self.now)
         if self.recorder is not None:
             self.recorder.delivered(node, self.incarnations[node], self.now, effect)
         if self.on_deliver is not None:
             self.on_deliver(self.now, node, effect)
 
-    def _apply_rare(self, node: NodeId, effect: Any) -> None:
+    def interpret(self, node: NodeId, effect: Any) -> None:
         """Everything that happens a few times per publication at most."""
         incarnation, recorder = self.incarnations[node], self.recorder
         match effect:
             case Published():
                 for counter in range(effect.counter, effect.counter + effect.count):
-                    self._births[effect.topic, MessageId(node, incarnation, counter)] = self.now
+                    self.statistics.births[effect.topic, MessageId(node, incarnation, counter)] = self.now
                 self.statistics.published += effect.count
                 self.statistics.barrier.append(len(effect.dependencies))
                 if recorder is not None:
@@ -412,7 +375,7 @@ class World:
             if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
                 return
             if node in self.paused:
-                self.paused[node].append((self.now, 0, _CALL, fire, ()))
+                self.paused[node].append((self.now, 0, CALL, fire, ()))
                 return
             del self._timers[key]
             self._apply(node, self.machines[node].on_timer(self.now, effect.timer))

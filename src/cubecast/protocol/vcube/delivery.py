@@ -7,7 +7,7 @@ from s is later than c: receptions from one source are in order, so the dependen
 from enum import Enum
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Cut, Deliver, Effects
+from cubecast.protocol.contract import Cut, Effects
 from cubecast.protocol.order.barrier import CausalBarrier, Groups
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.packets import Pub
@@ -64,35 +64,29 @@ class Delivery:
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        bit, latest = packet.bit, self.latest
-        if self.heard & bit:
-            worklist = [packet]
-        elif packet.message.counter == 1 and not packet.message.incarnation:
-            self.heard |= bit  # the usual beginning
-            worklist = [packet]
-        else:
-            worklist = [*self._first_reception(bit, packet.message, effects), packet]
+        latest, worklist = self.latest, [packet]
+        if packet.opens:
+            self.heard |= packet.bit
+        elif not self.heard & packet.bit:
+            worklist = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in worklist:
-            groups = candidate.groups
+            counter, groups = candidate.counter, candidate.groups
+            missing = None
             for number, sources in groups:
-                if sources & ~latest.get(number, 0):
+                if latest.get(number, 0) & sources != sources:
                     missing = self._missing(groups)
                     break
-            else:
-                missing = None
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
-            message, bit = candidate.message, candidate.bit
-            source, _, counter = message
             if counter == 1:
-                latest[1] = latest.get(1, 0) | bit
+                latest[1] = latest.get(1, 0) | candidate.bit
             else:
-                self._note(source, bit, counter)
-            self.barrier.delivered(bit, counter, groups)
-            effects.append(Deliver(self.topic, message, candidate.payloads))
+                self._note(candidate.message.source, candidate.bit, counter)
+            self.barrier.delivered(candidate.bit, counter, groups)
+            effects.append(candidate.delivery)
             if self.held.waiting:
-                worklist += self.held.release(source, counter)
+                worklist += self.held.release(candidate.message.source, counter)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""
