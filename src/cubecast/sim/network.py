@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.protocol.contract import Send
 from cubecast.sim.delays import Constant, Delay
 from cubecast.sim.scheduler import Scheduler
 
@@ -50,22 +49,6 @@ class Network:
         """How long after an event its packets arrive at the earliest; 0 when nothing can be said."""
         known = self.plain and self.constant
         return self.processing + self.transmission + self.constant if known else 0.0
-
-    def departures(self, source: NodeId, times: Iterable[float], sends: Iterable[Send]) -> list[float]:
-        """When one copy after the other leaves the output queue, if each was handed over at its time."""
-        processing, transmission, departures = self.processing, self.transmission, list[float]()
-        free, waited = self.free_at[source], self.waited[source]
-        for now, send in zip(times, sends, strict=True):
-            ready = now + processing
-            if free < ready:
-                free = ready
-            for _ in send.peers:
-                waited += free - ready
-                free += transmission
-                departures.append(free)
-        self.free_at[source], self.waited[source] = free, waited
-        self.queued[source] += len(departures)
-        return departures
 
     def count(self, packets: Iterable[Any], copies_of_each: Iterable[int]) -> None:
         """What was put on the links."""

@@ -10,9 +10,9 @@ nodes sent is put back into the order of the events that sent it, so events keep
 order of scheduling), and the digest of the run is the same. Events under way are columns of numbers, not objects.
 """
 
-from array import array
+from collections.abc import Iterable
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,21 +22,13 @@ from cubecast.errors import LocalProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.contract import Deliver, Effects, Machine, Send
 from cubecast.protocol.vcube.fault_free import FaultFree
-from cubecast.wire.codec import PACKETS, encode
+from cubecast.wire.codec import encode
 
 if TYPE_CHECKING:
     from cubecast.sim.world import World
 
 REQUEST = -1  # in place of a sender: the application publishes, and what follows are the arguments
 _SHARE = 0.99  # of the lookahead is the width of a window, so that the rounding of times cannot matter
-_PUBLICATION, _BUNDLE = 1, 2
-
-
-def _form(cls: Any) -> int:
-    return _BUNDLE if cls.bundle else _PUBLICATION if cls.publication else 0
-
-
-_FORMS = {cls: _form(cls) for cls in PACKETS}  # cheaper to ask than the packet
 
 Integers: TypeAlias = NDArray[np.integer[Any]]
 
@@ -92,36 +84,25 @@ class Calendar:
 
 
 class Doings:
-    """What nodes do in a window; an event's `place` is its number in the order of the window.
-
-    Numbers go into arrays as soon as a node had its turn: objects that live on drive others out of the cache.
-    """
+    """What nodes do in a window; an event's `place` is its number in the order of the window."""
 
     def __init__(self) -> None:
-        self.sent_at = array("i")  # places
-        self.copies = array("i")
+        self.sent_at: list[int] = []  # places
         self.packets: list[Any] = []
-        self.destinations = array("H")  # of one copy after the other
-        self.departures = array("d")
-        self.delivered_at = array("i")
+        self.peers: list[tuple[NodeId, ...]] = []
+        self.departures: list[float] = []  # of one copy after the other
+        self.delivered_at: list[int] = []
         self.deliveries: list[Deliver] = []
-
-    def sent(self, places: list[int], sends: list[Send], departures: list[float]) -> None:
-        peers = [send.peers for send in sends]
-        self.sent_at.extend(places)
-        self.copies.extend(map(len, peers))
-        self.packets += [send.packet for send in sends]
-        self.destinations.extend(chain.from_iterable(peers))
-        self.departures.extend(departures)
+        self.latencies: list[float] = []  # of what was delivered as it arrived
 
     def arrivals(self, nodes: NDArray[np.uint16], propagation: float) -> Arrivals:
         """Where all this sending leads, in order of place. `nodes`: where the events of the window were."""
-        copies = np.frombuffer(self.copies, np.int32)
-        place = np.repeat(np.frombuffer(self.sent_at, np.int32), copies)
+        copies = np.fromiter(map(len, self.peers), np.intp, len(self.peers))
+        place = np.repeat(np.fromiter(self.sent_at, np.int32, len(copies)), copies)
         packets = np.repeat(np.fromiter(self.packets, object, len(copies)), copies)
-        time = np.frombuffer(self.departures) + propagation
-        arrivals = Arrivals(time, np.frombuffer(self.destinations, np.uint16), nodes[place].astype(np.int32), packets)
-        return arrivals.taken(_stable(place))
+        time = np.fromiter(self.departures, float, len(place)) + propagation
+        destination = np.fromiter(chain.from_iterable(self.peers), np.uint16, len(place))
+        return Arrivals(time, destination, nodes[place].astype(np.int32), packets).taken(_stable(place))
 
     def log(self, arrivals: Arrivals) -> NDArray[np.float64]:
         """What `World` notes event by event: time and node of a packet, then the publishers of what it released."""
@@ -161,37 +142,47 @@ class Windows:
         doings = Doings()
         order = np.argsort(arrivals.node, kind="stable")
         shares = arrivals.taken(order)
-        starts = np.flatnonzero(np.diff(shares.node.astype(np.int32), prepend=-1)).tolist()
-        for first, last in zip(starts, [*starts[1:], len(order)], strict=True):
-            self._turn(int(shares.node[first]), doings, order[first:last], shares.taken(slice(first, last)))
+        nodes, sizes = np.unique(shares.node, return_counts=True)
+        columns = (order, shares.time, shares.sender, shares.packet)
+        events = zip(*(column.tolist() for column in columns), strict=True)
+        for node, size in zip(nodes.tolist(), sizes.tolist(), strict=True):
+            self._turn(node, islice(events, size), doings)
         return doings
 
-    def _turn(self, node: NodeId, doings: Doings, order: Integers, share: Arrivals) -> None:
-        """A node's share of a window. The hot loop; what is rare is elsewhere."""
-        world, statistics, forms = self._world, self._world.statistics, _FORMS
-        machine = world.machines[node]
-        on_packet, held, subscribed = machine.on_packet, statistics.held, world.subscriptions[node]
-        sends, sent_at, times = list[Send](), list[int](), list[float]()
-        delivered_at, latencies, deliveries = list[int](), list[float](), doings.deliveries
-        columns = (order, share.time, share.sender, share.packet)
-        for place, time, sender, packet in zip(*(column.tolist() for column in columns), strict=True):
+    def _turn(self, node: NodeId, share: Iterable[tuple[int, float, NodeId, Any]], doings: Doings) -> None:
+        """A node's share of a window. The hot loop; what is rare is elsewhere, and so are the sums."""
+        world, network, statistics = self._world, self._world.network, self._world.statistics
+        machine, subscribed, held = world.machines[node], world.subscriptions[node], statistics.held
+        sent_at, packets, peers, departures = doings.sent_at, doings.packets, doings.peers, doings.departures
+        deliveries, delivered_at, latencies = doings.deliveries, doings.delivered_at, doings.latencies
+        on_packet, processing, transmission = machine.on_packet, network.processing, network.transmission
+        free, waited, before = network.free_at[node], network.waited[node], len(departures)
+        for place, time, sender, packet in share:
             arrived = None
             if sender == REQUEST:
                 effects = self._request(machine, time, packet)
             else:
                 effects = on_packet(time, sender, packet)
-                form = forms[type(packet)]
-                if form == _PUBLICATION and packet.topic in subscribed:
-                    arrived = packet.message
-                elif form:
-                    statistics.count_unusual(node, packet, time)
+                if packet.publication:
+                    if packet.bundle or packet.topic not in subscribed:
+                        statistics.count_unusual(node, packet, time)
+                    else:
+                        arrived = packet.message
             for effect in effects:
                 if type(effect) is Send:
-                    if effect.packet.frame is None:
-                        effect.packet.frame, effect.packet.born = encode(effect.packet), time
-                    sends.append(effect)
+                    sent, copies, ready = effect.packet, len(effect.peers), time + processing
+                    if sent.frame is None:
+                        sent.frame, sent.born = encode(sent), time
                     sent_at.append(place)
-                    times.append(time)
+                    packets.append(sent)
+                    peers.append(effect.peers)
+                    if free < ready:
+                        free = ready
+                    while copies:
+                        waited += free - ready
+                        free += transmission
+                        departures.append(free)
+                        copies -= 1
                 elif type(effect) is Deliver:
                     deliveries.append(effect)
                     delivered_at.append(place)
@@ -205,9 +196,8 @@ class Windows:
                     world.interpret(node, effect)
             if arrived is not None:
                 self._keep(node, packet, time)
-        doings.sent(sent_at, sends, world.network.departures(node, times, sends))
-        doings.delivered_at.extend(delivered_at)
-        statistics.reception.extend(latencies)
+        network.free_at[node], network.waited[node] = free, waited
+        network.queued[node] += len(departures) - before
 
     def _keep(self, node: NodeId, packet: Any, time: float) -> None:
         """A publication was not delivered as it arrived."""
@@ -229,7 +219,8 @@ class Windows:
         world, statistics = self._world, self._world.statistics
         world.now = float(arrivals.time[-1])
         world.events += int(np.count_nonzero(arrivals.sender != REQUEST))
-        world.network.count(doings.packets, doings.copies)
+        world.network.count(doings.packets, map(len, doings.peers))
+        statistics.reception.frombytes(np.fromiter(doings.latencies, float, len(doings.latencies)).tobytes())
         statistics.deliveries += sum(len(delivery.payloads) for delivery in doings.deliveries)
         statistics.absorb(doings.log(arrivals))
 

@@ -64,7 +64,7 @@ class Delivery:
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        latest, worklist = self.latest, [packet]
+        latest, waiting, worklist = self.latest, self.held.waiting, [packet]
         if packet.opens:
             self.heard |= packet.bit
         elif not self.heard & packet.bit:
@@ -82,11 +82,11 @@ class Delivery:
             if counter == 1:
                 latest[1] = latest.get(1, 0) | candidate.bit
             else:
-                self._note(candidate.message.source, candidate.bit, counter)
+                self._note(candidate.source, candidate.bit, counter)
             self.barrier.delivered(candidate.bit, counter, groups)
             effects.append(candidate.delivery)
-            if self.held.waiting:
-                worklist += self.held.release(candidate.message.source, counter)
+            if waiting and candidate.source in waiting:
+                worklist += self.held.release(candidate.source, counter)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""
@@ -133,17 +133,20 @@ class Delivery:
 
     def _missing(self, barrier: Groups) -> tuple[NodeId, Counter] | None:
         """The first dependency that is neither delivered nor known never to come, or None."""
-        latest = self.latest
         for counter, sources in barrier:
-            open_ones = sources & ~latest.get(counter, 0)
-            if open_ones:
-                for source in ids_of(open_ones):
-                    if not self._satisfied(source, counter):
-                        return source, counter
+            # Taking a few bits off is cheaper than masking with a complement: negative integers are slow.
+            not_latest = sources ^ (sources & self.latest.get(counter, 0))
+            while not_latest:
+                lowest = not_latest & -not_latest
+                source = lowest.bit_length() - 1
+                if not self._passed(source, counter):
+                    return source, counter
+                not_latest ^= lowest
         return None
 
-    def _satisfied(self, source: NodeId, counter: Counter) -> bool:
-        if self._last(source) >= counter or self.first_received.get(source, 0) > counter:
+    def _passed(self, source: NodeId, counter: Counter) -> bool:
+        """Whether a dependency that is not the latest of its source is satisfied all the same."""
+        if self.last_delivered.get(source, 0) > counter or self.first_received.get(source, 0) > counter:
             return True
         return self.mode is FirstReception.PASS and not self.heard >> source & 1
 

@@ -37,6 +37,7 @@ class Pub(Packet):
     publication: ClassVar[bool] = True
 
     # Derived once, used at every hop.
+    source: NodeId = field(init=False, repr=False, compare=False)
     bit: int = field(init=False, repr=False, compare=False)
     counter: Counter = field(init=False, repr=False, compare=False)
     opens: bool = field(init=False, repr=False, compare=False)
@@ -47,8 +48,8 @@ class Pub(Packet):
     """All acknowledgements and all deliveries of a publication are alike, so each is one object."""
 
     def __post_init__(self) -> None:
-        source, incarnation, self.counter = self.message
-        self.bit = 1 << source
+        self.source, incarnation, self.counter = self.message
+        self.bit = 1 << self.source
         self.opens = self.counter == 1 and not incarnation
         self.groups = grouped(self.barrier)
         self.acknowledgement = PubAck(self.topic, self.message)
