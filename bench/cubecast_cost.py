@@ -1,4 +1,6 @@
-"""What the cubecast protocol costs: window, packets, control bytes, state, join latency. `--nodes N --messages M`."""
+"""What the cubecast protocol costs: window, packets, control bytes, aggregation, state, join latency.
+
+`--nodes N --messages M`."""
 
 import argparse
 import pickle
@@ -11,10 +13,14 @@ from cubecast.protocol.contract import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.config import SimConfig
-from cubecast.sim.run import simulate_to_memory
+from cubecast.sim.faults import Crash
+from cubecast.sim.run import prepare, simulate_to_memory
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm_run import run
 from cubecast.wire.codec import encode
+
+HOP = 102.0
+"""Processing, transmission and a propagation of 100."""
 
 
 @dataclass
@@ -48,6 +54,34 @@ def throughput(nodes: int, messages: int, window: int, *, fifo_links: bool) -> T
     return Throughput(
         window, fifo_links, finished / messages, publications / messages, (len(sends) - publications) / messages
     )
+
+
+@dataclass
+class Traffic:
+    """Packets of all kinds per delivery, and the mean latency of delivery."""
+
+    packets: float
+    latency: float
+
+
+def traffic(nodes: int, workload: str, propagation: str, aggregation: str, seeds: int = 5) -> Traffic:
+    """Everybody subscribes and publishes within 500 u.t.; the mean over seeds."""
+    found = []
+    for seed in range(1, seeds + 1):
+        config = SimConfig(
+            "cubecast",
+            nodes=nodes,
+            publishers="100%",
+            messages=3,
+            window=500.0,
+            workload=workload,
+            propagation=propagation,
+            seed=seed,
+            settings={"aggregation": aggregation, "retry": "1000000.0"},
+        )
+        figures = prepare(config).run()
+        found.append((figures["packets"] / figures["deliveries"], figures["delivery_latency"]["mean"]))
+    return Traffic(*(sum(column) / seeds for column in zip(*found, strict=True)))
 
 
 class Lockstep:
@@ -106,6 +140,60 @@ def join_latency(protocol: str, nodes: int) -> float:
     return min(event.time for event in events if event.kind == "deliver" and event.node == joiner) - 500.0
 
 
+@dataclass
+class Unavailability:
+    """After the crash of one node of many that all publish, in test rounds."""
+
+    detected: float
+    """Until every survivor holds it faulty."""
+    delivering: float
+    """Until no survivor waits longer than twice the usual for anything a survivor published."""
+    stable: float
+    """Until the same is true of what publishers wait for: that everybody has it."""
+
+
+def unavailability(nodes: int, victim: int, *, rounds_of_patience: int = 4, seed: int = 1) -> Unavailability:
+    """Everybody publishes every 100 u.t., a hop takes 110 at most; VCube's testing rounds detect the crash."""
+    length, crash_at, end = 500.0, 3000.0, 12_000
+    actions = [Action(float(at), "publish", node, "t") for at in range(0, end, 100) for node in range(nodes)]
+    settings = {
+        "detection": "diagnosis",
+        "round_length": str(length),
+        "patience": str(length * rounds_of_patience),
+        "retry": "1000.0",
+        "window": "64",
+    }
+    everybody = tuple(range(nodes))
+    fault = (Crash(victim, crash_at),)
+    schedule = Schedule(
+        *("cubecast", seed, nodes, everybody, {"t": everybody}, settings, "uniform:50:100", False),
+        *(tuple(actions), fault, ()),
+        detection_delay=1e9,
+        heal_at=float(end),
+    )
+    events = [event for event in run(schedule, careful=False).events if event.node != victim]
+    published = {(e.source, e.counter): e.time for e in events if e.kind == "publish"}
+    detected: dict[int, float] = {}
+    for event in events:
+        if event.kind == "suspect" and event.peer == victim:
+            detected.setdefault(event.node, event.time)
+    ends = [max(detected.values())]
+    for kind in ("deliver", "acknowledged"):
+        waits = [(e.time, e.time - published[e.source, e.counter]) for e in events if _is(e, kind, published)]
+        ends.append(_last_slow(waits, crash_at))
+    return Unavailability(*((time - crash_at) / length for time in ends))
+
+
+def _is(event: Any, kind: str, published: dict[tuple[int, int], float]) -> bool:
+    return event.kind == kind and (event.source, event.counter) in published
+
+
+def _last_slow(waits: list[tuple[float, float]], crash_at: float) -> float:
+    """When the last wait ended that was more than twice as long as any before the crash."""
+    usual = max(wait for at, wait in waits if at < crash_at)
+    return max((at for at, wait in waits if wait > 2 * usual and at >= crash_at), default=crash_at)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=16)
@@ -115,10 +203,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         slow, fast = (throughput(options.nodes, options.messages, w, fifo_links=fifo_links) for w in (1, 64))
         ratio = slow.time_per_message / fast.time_per_message
         print(f"{'FIFO' if fifo_links else 'non-FIFO'} links: window 64 is {ratio:.1f} times window 1; {fast}")
+    for workload, about in (("uniform", "three messages each"), ("respond:4:200", "answers to the first four")):
+        for propagation in ("constant:100", "normal:100:25", "uniform:10:200", "planetlab"):
+            off, on = (traffic(64, workload, propagation, aggregation) for aggregation in ("off", "on"))
+            saved = 100 - 100 * on.packets / off.packets
+            print(
+                f"{about}, {propagation}: {off.packets:.2f} packets per delivery after {off.latency:.0f} u.t.; "
+                f"aggregated {on.packets:.2f} ({saved:.0f} % fewer) after {on.latency:.0f} u.t."
+            )
     for messages, size in state_over_time(8, 2000, 50, 4):
         print(f"after {messages:,} messages the largest node keeps {size:,} bytes")
     for protocol in ("cubecast", "vcube-ps"):
-        print(f"{protocol}: a newcomer of {options.nodes} delivers {join_latency(protocol, options.nodes):.0f} u.t. on")
+        hops = join_latency(protocol, options.nodes) / HOP
+        print(f"{protocol}: a newcomer of {options.nodes} delivers {hops:.1f} hops after it subscribed")
+    for victim in (options.nodes - 1, options.nodes // 2):
+        print(f"after the crash of node {victim}, in test rounds: {unavailability(options.nodes, victim)}")
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bench.processes import PeakMemory
 from bench.synthetic_traces import Fault, Shape, write
 
 FAULTS = ("swap", "lose", "repeat")
@@ -41,49 +41,6 @@ class Measured:
     @property
     def rate(self) -> float:
         return self.deliveries / self.seconds
-
-
-class PeakMemory:
-    """The highest resident size of this process and, apart, of the processes below it, while it watches."""
-
-    def __init__(self) -> None:
-        self.here = self.below = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "PeakMemory":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.2):
-            sizes = _resident_sizes()
-            self.here = max(self.here, sizes.pop(os.getpid(), 0))
-            self.below = max(self.below, sum(sizes.values()))
-
-    def __str__(self) -> str:
-        return f"{self.here / 2**30:.1f} + {self.below / 2**30:.1f} GiB"
-
-
-def _resident_sizes() -> dict[int, int]:
-    """Bytes resident of this process and all its descendants."""
-    parents, sizes = {}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            text = (entry / "stat").read_text()
-            fields = text[text.rindex(")") + 2 :].split()
-            parents[int(entry.name)] = int(fields[1])
-            sizes[int(entry.name)] = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, ValueError):
-            continue
-    ours = {os.getpid()}
-    while grown := {child for child, parent in parents.items() if parent in ours} - ours:
-        ours |= grown
-    return {process: sizes[process] for process in ours}
 
 
 def measure(tool: str, shape: Shape, check: Callable[[], frozenset[int]]) -> Measured:

@@ -1,9 +1,10 @@
 """Universe extraction at scale: rows of a subscription log per second, on this machine.
 
 A synthetic log of about `--rows` (user, item) pairs is written once; timed are reading it, growing a universe of
-`--seeds` topics and writing that, then profiling it. The session's start is not counted.
+`--seeds` topics and writing that, then profiling it. The session's start is not counted. Beside the wall time stands
+the core time of this process, the JVM and its workers, which says more on a machine that is not quiet.
 
-    python bench/workloads_scale.py --rows 10000000
+    python -m bench.workloads_scale --rows 10000000
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bench.processes import PeakMemory, own_seconds
 from cubecast.pipeline.session import spark_session
 from cubecast.pipeline.workloads.chance import draw
 from cubecast.pipeline.workloads.logs import LogFormat, read_log
@@ -35,15 +37,17 @@ def main() -> None:
         raw_log(spark, options.rows).write.parquet(str(log))
         rows = spark.read.parquet(str(log)).count()
         print(f"log: {rows:,} rows, {log_size(log) / 1e6:.0f} MB of Parquet")
-        began = time.perf_counter()
-        pairs = read_log(spark, LogFormat(log)).persist()
-        found = universe(pairs, UniverseRules(options.seeds), SEED)
-        inside = write_subscriptions(found, Path(place) / "universe")
-        report("universe extracted and written", rows, time.perf_counter() - began)
-        began = time.perf_counter()
-        shape = profile(inside, SEED)
-        report("its profile", shape.subscriptions, time.perf_counter() - began)
+        with PeakMemory() as memory:
+            with Stage("universe extracted and written") as stage:
+                pairs = read_log(spark, LogFormat(log)).persist()
+                found = universe(pairs, UniverseRules(options.seeds), SEED)
+                inside = write_subscriptions(found, Path(place) / "universe")
+                stage.rows = rows
+            with Stage("its profile") as stage:
+                shape = profile(inside, SEED)
+                stage.rows = shape.subscriptions
         pairs.unpersist()
+        print(f"  peak memory {memory} (this process + JVM and workers)")
         print(f"  {shape.topics:,} topics, {shape.users:,} users, {shape.subscriptions:,} subscriptions")
         grid(spark, Path(place))
     spark.stop()
@@ -61,14 +65,26 @@ def raw_log(spark: SparkSession, rows: int) -> DataFrame:
 
 
 def grid(spark: SparkSession, place: Path) -> None:
-    began = time.perf_counter()
     model = GridModel(users=200_000, topics=2_000)
-    rows = write_subscriptions(synthetic_subscriptions(spark, model, SEED), place / "grid").count()
-    report("grid model, subscriptions made and written", rows, time.perf_counter() - began)
+    with Stage("grid model, subscriptions made and written") as stage:
+        stage.rows = write_subscriptions(synthetic_subscriptions(spark, model, SEED), place / "grid").count()
 
 
-def report(what: str, rows: int, seconds: float) -> None:
-    print(f"{what}: {rows:,} rows in {seconds:.1f} s, {rows / seconds:,.0f} rows/s")
+class Stage:
+    """One timed stage, told when it ends."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.rows = 0
+
+    def __enter__(self) -> "Stage":
+        self._wall, self._cores = time.perf_counter(), own_seconds()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall, cores = time.perf_counter() - self._wall, own_seconds() - self._cores
+        rate = f"{self.rows / wall:,.0f} rows/s"
+        print(f"{self.what}: {self.rows:,} rows in {wall:.1f} s, {cores:.1f} core seconds, {rate}", flush=True)
 
 
 def log_size(directory: Path) -> int:

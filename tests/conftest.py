@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no failure: no example is timed.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 TEST_OPTIONS = (
     ("spark.driver.memory", "1g"),
     ("spark.sql.shuffle.partitions", "2"),
     ("spark.default.parallelism", "2"),
 )
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,10 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:  # noqa: F821 - PySpark is imported only where a test asks for it
-    from cubecast.pipeline.session import session_options, spark_session
+    from cubecast.pipeline.session import LIGHT_JVM, spark_session
 
-    java = f"{session_options('local[2,4]')['spark.driver.extraJavaOptions']} {QUICK_JVM}"
-    session = spark_session("local[2,4]", (*TEST_OPTIONS, ("spark.driver.extraJavaOptions", java)))
+    session = spark_session("local[2,4]", TEST_OPTIONS, LIGHT_JVM)
     yield session
     session.stop()
 

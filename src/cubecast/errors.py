@@ -23,3 +23,27 @@ class TraceError(CubecastError):
 
 class TruncatedTraceError(TraceError):
     """A trace whose data is missing or damaged: what is there cannot be judged, what is not there cannot be known."""
+
+
+class OutcomeUnknown(CubecastError):  # noqa: N818 - the operation may well have succeeded
+    """The way to the answer broke: the operation may have happened and may not have. Asking again may repeat it."""
+
+
+class Closed(CubecastError):  # noqa: N818 - a state, not an accident
+    """The node, client or subscription is closed. Nothing was done."""
+
+
+class SlowConsumer(CubecastError):  # noqa: N818 - names who is at fault
+    """The application did not read a subscription in time and was cut off, as its policy says."""
+
+
+class NoRoom(CubecastError):  # noqa: N818 - a state, not an accident
+    """The budget for publications is used up at the moment. Nothing was done; wait and ask again."""
+
+
+class Missed(CubecastError):  # noqa: N818 - names what happened to the reader
+    """Messages of a subscription are lost to it. What is read next comes after them; `args[1]` is the `Gap`."""
+
+
+class RequestFailed(CubecastError):  # noqa: N818 - the other side's failure, told to the one who asked
+    """Whoever served the request could not: the text is what the handler raised."""

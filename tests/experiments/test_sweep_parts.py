@@ -12,7 +12,7 @@ from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.kinds import PointKind
 from cubecast.experiments.sweep.plan import BATCH_SECONDS, batches, checked_points
-from cubecast.experiments.sweep.results import means, row_of, write_results
+from cubecast.experiments.sweep.results import About, means, read_results, row_of, write_results
 from cubecast.experiments.sweep.store import Store
 
 SWEEP = Sweep("s", grid={"seconds": [0.01, 5.0, 0.2]}, runs=100)
@@ -84,6 +84,7 @@ def test_what_an_interrupt_left_half_done_is_removed_and_finished_points_stay(tm
     assert not list((tmp_path / "out" / "traces").iterdir())
 
 
+ABOUT = About("s", 1, ["a"], ["c"])
 RESULT = {
     "id": "p-0000",
     "run": 0,
@@ -106,13 +107,20 @@ def test_a_row_is_flat_and_keeps_parameters_and_figures_apart():
 
 def test_columns_of_several_types_fit_into_one_table(tmp_path: Path):
     rows = [{"a": 1, "b": 1, "c": [1, 2]}, {"a": 2.5, "b": "25%", "c": None}, {"a": None, "d": None}]
-    write_results(rows, tmp_path / "r.parquet")
+    write_results(rows, tmp_path / "r.parquet", ABOUT)
     table = pq.read_table(tmp_path / "r.parquet")
     assert table.column("a").to_pylist() == [1.0, 2.5, None]
     assert [json.loads(text) for text in table.column("b").to_pylist()[:2]] == [1, "25%"]
     assert table.column("c").to_pylist() == [[1, 2], None, None]
     assert table.schema.field("d").type == pa.string()
     assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
+    assert read_results(tmp_path / "r.parquet") == (ABOUT, table.to_pylist())
+
+
+def test_a_table_that_no_sweep_wrote_is_refused(tmp_path: Path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "r.parquet")
+    with pytest.raises(BadInput, match="not the result of a sweep"):
+        read_results(tmp_path / "r.parquet")
 
 
 def test_means_leave_failed_points_out_and_count_them():

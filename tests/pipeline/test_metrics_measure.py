@@ -92,7 +92,7 @@ def test_the_command_prints_json_or_tables_and_writes_parquet(spark, simulated, 
     done = CliRunner().invoke(main, ["metrics", str(place), "--out", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
     assert {run["published"] for run in json.loads(done.stdout)["runs"]} >= {figures["c"]["published"]}
-    tables = {"totals", "distributions", "histograms", "nodes", "over_runs"}
+    tables = {"totals", "distributions", "histograms", "quantiles", "nodes", "over_runs"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == tables
     assert spark.read.parquet(str(tmp_path / "out" / "nodes")).count() == 16 + 16 + 8 + 3
     again = CliRunner().invoke(main, ["metrics", str(place), "--out", str(tmp_path / "out")])

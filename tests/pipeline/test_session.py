@@ -1,11 +1,13 @@
 """The session: explicit options, and one clear line when Java is missing or too old."""
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from cubecast.errors import BadInput
+from cubecast.pipeline.gateway import LEFT_OUT, pass_on
 from cubecast.pipeline.session import check_java, java_version, local_master, on_this_machine, spark_session
 
 
@@ -55,6 +57,15 @@ def test_the_default_master_retries_tasks() -> None:
     assert local_master().endswith(",4]")
     assert on_this_machine(local_master())
     assert not on_this_machine("spark://example:7077")
+
+
+def test_one_line_of_the_jvm_is_left_out_and_no_other(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, LEFT_OUT + b"\nan error\n" + LEFT_OUT + b", too\nno end of line")
+    os.close(write_end)
+    with (tmp_path / "told").open("wb") as told:
+        pass_on(read_end, told.fileno())
+    assert (tmp_path / "told").read_bytes() == b"an error\n" + LEFT_OUT + b", too\nno end of line"
 
 
 def test_the_session_is_quiet_and_uses_arrow(spark) -> None:

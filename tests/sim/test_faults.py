@@ -40,6 +40,15 @@ OTHERS = [node for node in range(4) if node != SOURCE]
         "delay:50@100-300",
         "slow:3:40@100-300",
         "reorder:30@0-500",
+        "resend:5%@0-500",
+        "cutoff:3:2@500",
+        "half:3@500",
+        "flicker:3:5@500",
+        "hold:WaveAck:400@100-900",
+        "twosteps:3@100-900",
+        "twice:3@100-900",
+        "late:3:400@100-900",
+        "jump:3:-500@700",
     ],
 )
 def test_faults_print_as_they_are_written(text: str):
@@ -54,7 +63,7 @@ def test_faults_print_as_they_are_written(text: str):
         *("crash", "crash:3", "crash:x@5", "crash:3@1-2", "pause:3@5", "pause:3@5-5", "pause:3@9-5", "loss:5%"),
         *("loss:500%@0-9", "loss:-5%@0-9", "delay:-5@0-9", "partition:0@0-9", "partition:0|x@0-9", "slow:3@0-9"),
         *("meteor:3@0-9", "crash:3@-5", "crash:3@nan", "crash:-3@5", "pause:3@0-inf", "delay:nan@0-9", "slow:3:-4@0-9"),
-        *("partition:-1|2@0-9", "slow:3:inf@0-9"),
+        *("partition:-1|2@0-9", "slow:3:inf@0-9", "half:3:1@5", "jump:3:inf@5", "hold:a b:3@0-9", "flicker:3@5"),
     ],
 )
 def test_impossible_faults_are_refused(text: str):

@@ -1,17 +1,24 @@
 """Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from unittest.mock import patch
 
+from cubecast.errors import LocalProtocolError
+from cubecast.ids import MessageId
+from cubecast.protocol.contract import Deliver, Published, Send
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
+from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.postponing import Postponing, _causes
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.views import View
+from cubecast.protocol.vcube.packets import Pub
+from cubecast.protocol.vcube.vcube_ps import VCubePS
 
 
 def ack_before_forward() -> AbstractContextManager[object]:
@@ -91,17 +98,17 @@ def perfect_detector_assumed() -> AbstractContextManager[object]:
     def stubborn(self, sender, packet):
         return None
 
-    return patch.object(Cubecast, "_on_obituary", stubborn)
+    return patch.object(Lifetime, "on_obituary", stubborn)
 
 
 def incarnation_ignored() -> AbstractContextManager[object]:
     """V5: a restarted node counts from 1 again under its old name."""
-    live = Cubecast._live
+    born = Cubecast._born
 
-    def same(self, incarnation, founders):
-        live(self, 0, founders)
+    def same(self, incarnation, founders=0, version=0):
+        return born(self, 0, founders, version)
 
-    return patch.object(Cubecast, "_live", same)
+    return patch.object(Cubecast, "_born", same)
 
 
 def epoch_ignored() -> AbstractContextManager[object]:
@@ -109,7 +116,7 @@ def epoch_ignored() -> AbstractContextManager[object]:
     original = Cubecast._on_publication
 
     def careless(self, sender, packet):
-        delivery = self._topic(packet.topic).delivery
+        delivery = self._life.topic(packet.topic).delivery
         if delivery is not None:
             delivery.number = Destinations.carried(packet.members, packet.epochs).epoch(self.node)[1]
         original(self, sender, packet)
@@ -145,19 +152,22 @@ def verdicts_kept_private() -> AbstractContextManager[object]:
 
 def no_fence() -> AbstractContextManager[object]:
     """Goes on accepting packets from nodes it holds faulty."""
-    admit, receive = Cubecast._admit, Cubecast._receive
+    admit, receive = Lifetime.admit, Cubecast._receive
 
     def open_door(self, sender, packet):
-        return admit(self, sender, packet) or self._context.registry.is_dead((sender, packet.by))
+        return admit(self, sender, packet) or self.context.registry.is_dead((sender, packet.by))
 
     def careless(self, now, sender, packet):
-        registry = self._context.registry
+        registry = self._life.context.registry
         if registry.is_dead((sender, packet.by)) and packet.publication:
             self._dispatch(sender, packet)
         else:
             receive(self, now, sender, packet)
 
-    return patch.multiple(Cubecast, _admit=open_door, _receive=careless)
+    both = ExitStack()
+    both.enter_context(patch.object(Lifetime, "admit", open_door))
+    both.enter_context(patch.object(Cubecast, "_receive", careless))
+    return both
 
 
 def no_relay() -> AbstractContextManager[object]:
@@ -185,24 +195,78 @@ def covered_dropped_early() -> AbstractContextManager[object]:
             if entry.covered:
                 del self._entries[source]
 
-    return patch.object(Barrier, "_prune", prune)
+    return patch.object(Barrier, "prune", prune)
 
 
-COMMON = (
-    ack_before_forward,
-    forget_before_stable,
-    one_message_per_source,
-    excuse_omitted,
-    excuse_too_wide,
-    settle_skipped,
-    nothing_lost,
-    perfect_detector_assumed,
-    incarnation_ignored,
-    epoch_ignored,
-    destinations_not_learned,
-    no_fence,
-    no_relay,
-)
-RARE = (publish_before_own_wave,)
-# Found by thousands of schedules at best: test_cubecast_rules_matter shows each in its smallest form.
-BY_HAND = (starts_not_repeated, verdicts_kept_private, covered_dropped_early)
+def interest_after_the_answer() -> AbstractContextManager[object]:
+    """Answers a wave first and subscribes to what its interest matches afterwards."""
+    consider, original = Cubecast._consider, Cubecast._on_wave
+
+    def late(self, sender, packet):
+        with patch.object(Cubecast, "_consider", lambda self, topic: None):
+            original(self, sender, packet)
+        consider(self, packet.topic)
+
+    return patch.object(Cubecast, "_on_wave", late)
+
+
+def one_queue_for_all_topics() -> AbstractContextManager[object]:
+    """V1, in VCube-PS: publications are numbered when asked for, and what cannot leave yet goes to the end of one queue
+    for all topics."""
+
+    def publish(self, now, topic, payloads):
+        state, effects, shared = self._topic(topic), [], next(iter(self.topics.values())).queue
+        if not state.view.subscribed:
+            raise LocalProtocolError("only subscribers publish")
+        for payload in payloads:
+            state.published += 1
+            effects.append(Published(topic, state.published, 1, ()))
+            shared.append((state, MessageId(self.node, self.incarnation, state.published), payload))
+        return effects + self._propagate(state)
+
+    def propagate(self, _):
+        effects, shared = [], next(iter(self.topics.values())).queue
+        for _ in range(len(shared)):
+            state, message, payload = shared.popleft()
+            if state.outstanding is not None:
+                shared.append((state, message, payload))
+                continue
+            packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
+            effects.append(Deliver(state.name, message, packet.payloads))
+            targets = state.view.children(self.dimension)
+            if targets:
+                state.outstanding = packet
+                state.acks[packet.key] = [None, len(targets), []]
+                effects.append(Send(targets, packet))
+            else:
+                self._completed(state, packet, [], effects)
+            break
+        return effects
+
+    return patch.multiple(VCubePS, publish=publish, _propagate=propagate)
+
+
+def nothing() -> AbstractContextManager[object]:
+    """The algorithm as published has the defect already."""
+    return nullcontext()
+
+
+@contextmanager
+def postponed_for_ever():
+    """A forwarder waits for the cause of a publication whatever became of it, and however long it takes."""
+    spread = Dissemination._spread
+
+    def stubborn(self, copy, wanted, again):
+        spread(self, copy, wanted, False)
+        if again:
+            spread(self, copy, wanted & ~copy.postponed, True)
+
+    def trusting(self, copy, s, part):
+        for source, counter, excused in _causes(copy):
+            here = self._kept.find(source, counter) or self._kept.is_stable(source, counter)
+            if not here and not excused & part:
+                return source
+        return None
+
+    with patch.object(Dissemination, "_spread", stubborn), patch.object(Postponing, "_awaited", trusting):
+        yield

@@ -1,7 +1,8 @@
 """A world driven by hand, one command at a time: nothing moves unless a script says so. tests/scripts/README.md lists
 the commands. Every packet goes through the wire codec; every step checks invariants and writes trace rows."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cubecast.check import Report, check_trace
@@ -12,9 +13,15 @@ from cubecast.protocol.contract import (
     Cut,
     Deliver,
     Effects,
+    Follower,
+    Gap,
+    InterestKnown,
+    InterestMatched,
     Observe,
     Published,
+    Reincarnated,
     Send,
+    SetTimer,
     Subscribed,
     Unsubscribed,
 )
@@ -24,6 +31,7 @@ from cubecast.protocol.vcube.topology import ids_of, mask_of
 from cubecast.sim.protocols import Setup, find, settings_of
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
+from cubecast.sim.swarm_run import Beginning
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.reader import Trace
 from cubecast.trace.schema import Kind
@@ -51,7 +59,8 @@ def describe(packet: Any) -> str:
             return f"UNS of {packet.source}"
         case OperationAck():
             return f"ACK of {packet.operation.value} of {packet.source}{_members(packet.members)}"
-    raise AssertionError(packet)
+    about = f" {name(packet.message)}" if packet.publication else ""
+    return f"{type(packet).__name__}{about}"
 
 
 def _members(members: Sequence[Entry]) -> str:
@@ -68,7 +77,9 @@ class ScriptWorld:
         self.flying: list[tuple[NodeId, NodeId, bytes]] = []
         self.trace: list[Event] = []
         self.recorder = Recorder(self.trace, packets=False)
-        self.steps = 0
+        self.steps: float = 0
+        self.ids: list[NodeId] | None = None
+        self.timers: dict[tuple[NodeId, str], Hashable] = {}
         self.lines: list[str] = []
 
     def execute(self, line: str) -> list[str]:
@@ -89,6 +100,14 @@ class ScriptWorld:
         self.size = int(size)
         self.protocol = list(protocol) or self.protocol
 
+    def do_ids(self, *nodes: str) -> None:
+        """ids NODE ...: the others are holes in the cube"""
+        self.ids = [int(node) for node in nodes]
+
+    def do_clock(self, time: str) -> None:
+        """clock TIME: what machines are told the time is, one more with every command"""
+        self.steps = float(time)
+
     def do_members(self, topic: str, *nodes: str) -> None:
         """members TOPIC NODE ...: a settled group, everybody knows everybody"""
         self.members[topic] = [int(node) for node in nodes]
@@ -99,14 +118,16 @@ class ScriptWorld:
         entry = find(self.protocol[0])
         given = dict(setting.split("=") for setting in self.protocol[1:])
         rosters = {topic: Roster(nodes) for topic, nodes in self.members.items()}
-        present = mask_of(range(self.size))
+        ids = range(self.size) if self.ids is None else self.ids
+        present = mask_of(ids)
         setup = Setup(self.size, present, rosters, stream(1, "protocol"), settings_of(entry, given))
         self._make = entry.build(setup)
-        for node in range(self.size):
+        for node in ids:
             self._start(node, 0)
             for topic in sorted(topic for topic, nodes in self.members.items() if node in nodes):
                 self._row(node, Kind.SUBSCRIBE, topic=topic)
                 self._row(node, Kind.SUBSCRIBED, topic=topic, cut=())
+            self._apply(node, self.machines[node].on_start(self.steps))
 
     def _start(self, node: NodeId, incarnation: int) -> None:
         self.incarnations[node] = incarnation
@@ -115,10 +136,20 @@ class ScriptWorld:
 
     # The application
 
-    def do_publish(self, node: str, topic: str) -> None:
-        """publish NODE TOPIC"""
+    def do_publish(self, node: str, topic: str, messages: str = "1") -> None:
+        """publish NODE TOPIC [MESSAGES]"""
         self._build()
-        self._apply(int(node), self.machines[int(node)].publish(self.steps, topic, [b"payload"]))
+        payloads = [b"%d" % k for k in range(int(messages))]
+        self._apply(int(node), self.machines[int(node)].publish(self.steps, topic, payloads))
+
+    def do_follow(self, node: str, topics: str) -> None:
+        """follow NODE BEGIN*: subscribe to all topics that begin alike, present and future"""
+        self._build()
+        self._apply(int(node), self.machines[int(node)].follow(self.steps, Beginning(topics.removesuffix("*"))))
+
+    def do_unfollow(self, node: str) -> None:
+        """unfollow NODE"""
+        self._apply(int(node), self.machines[int(node)].follow(self.steps, None))
 
     def do_subscribe(self, node: str, topic: str) -> None:
         """subscribe NODE TOPIC"""
@@ -131,7 +162,8 @@ class ScriptWorld:
         """unsubscribe NODE TOPIC"""
         self._build()
         effects = self.machines[int(node)].unsubscribe(self.steps, topic)
-        self._row(int(node), Kind.UNSUBSCRIBE, topic=topic)
+        if not isinstance(self.machines[int(node)], Follower) or Unsubscribed(topic) in effects:
+            self._row(int(node), Kind.UNSUBSCRIBE, topic=topic)
         self._apply(int(node), effects)
 
     # The network
@@ -140,6 +172,18 @@ class ScriptWorld:
         """deliver [FROM>TO[#K] ...]: the oldest packet, or the K-th (first) oldest of each of these links"""
         for link in links or (None,):
             self._arrive(self._take(link))
+
+    def do_copy(self, link: str) -> None:
+        """copy FROM>TO[#K]: as deliver, but the packet stays under way and arrives again"""
+        self._arrive(self._look(link))
+
+    def do_learn(self, link: str) -> None:
+        """learn FROM>TO[#K]: half of what an answer to a wave tells arrives; the packet stays under way"""
+        source, node, frame = self._look(link)
+        packet = decode(frame)
+        half = replace(packet, entries=packet.entries[: len(packet.entries) // 2], number=0)
+        self._say(f"{source}>{node} half of {describe(packet)}")
+        self._apply(node, self.machines[node].on_packet(self.steps, source, half))
 
     def do_drain(self) -> None:
         """drain: deliver oldest first until nothing is under way"""
@@ -157,10 +201,16 @@ class ScriptWorld:
             self._say(f"{source}>{destination} {describe(decode(frame))}")
 
     def _take(self, link: str | None) -> tuple[NodeId, NodeId, bytes]:
+        return self.flying.pop(self._place(link))
+
+    def _look(self, link: str) -> tuple[NodeId, NodeId, bytes]:
+        return self.flying[self._place(link)]
+
+    def _place(self, link: str | None) -> int:
         wanted, _, rank = (link or "").partition("#")
         on_link = [k for k, (source, to, _) in enumerate(self.flying) if link is None or f"{source}>{to}" == wanted]
         assert len(on_link) >= int(rank or 1), f"nothing is under way on {link or 'any link'}"
-        return self.flying.pop(on_link[int(rank or 1) - 1])
+        return on_link[int(rank or 1) - 1]
 
     def _arrive(self, flight: tuple[NodeId, NodeId, bytes]) -> None:
         source, destination, frame = flight
@@ -184,6 +234,22 @@ class ScriptWorld:
     def do_restart(self, node: str) -> None:
         """restart NODE: it remembers nothing"""
         self._start(int(node), self.incarnations[int(node)] + 1)
+        self._apply(int(node), self.machines[int(node)].on_start(self.steps))
+
+    def do_suspect(self, node: str, peer: str) -> None:
+        """suspect NODE PEER: the node's failure detector holds the peer faulty"""
+        self._build()
+        self._row(int(node), Kind.SUSPECT, peer=int(peer))
+        self._apply(int(node), self.machines[int(node)].on_peer_down(self.steps, int(peer)))
+
+    def do_trust(self, node: str, peer: str) -> None:
+        """trust NODE PEER: the node's failure detector holds the peer correct"""
+        self._build()
+        self._apply(int(node), self.machines[int(node)].on_peer_up(self.steps, int(peer)))
+
+    def do_timer(self, node: str, timer: str) -> None:
+        """timer NODE NAME: a timer it set fires"""
+        self._apply(int(node), self.machines[int(node)].on_timer(self.steps, self.timers[int(node), timer]))
 
     def do_view(self, topic: str, *nodes: str) -> None:
         """view TOPIC NODE ...: whom these nodes hold for subscribers"""
@@ -209,13 +275,22 @@ class ScriptWorld:
                 self._say(f"  at node {violation.node}{about}{other}")
 
     def report(self, promises: Sequence[str]) -> Report:
-        info = RunInfo("script", self.protocol[0], (), nodes=self.size)
+        info = RunInfo("script", self.protocol[0], (), nodes=len(self.incarnations))
         return check_trace(Trace(info, [*self.trace, *map(self._end, self.machines)]), promises)
 
     def _end(self, node: NodeId) -> Event:
         incarnation = self.incarnations[node]
         rows = sum(1 for event in self.trace if (event.node, event.incarnation) == (node, incarnation))
         return Event(node, incarnation, rows, self.steps, Kind.QUIESCENT)
+
+    def _reincarnate(self, node: NodeId, effect: Reincarnated) -> int:
+        self._say(f"  {node} returns as incarnation {effect.incarnation}")
+        self._row(node, Kind.STOP)
+        self.incarnations[node] = effect.incarnation
+        self._row(node, Kind.START)
+        for topic in effect.topics:
+            self._row(node, Kind.SUBSCRIBE, topic=topic)
+        return effect.incarnation
 
     # Effects
 
@@ -252,6 +327,20 @@ class ScriptWorld:
                     self._row(node, kind, topic=topic)
                 case Observe():
                     self._say(f"  {node} {effect.kind}s: {effect.detail}")
+                    recorder.observed(node, incarnation, time, effect)
+                case Gap(topic, missing, reason):
+                    self._say(f"  {node} will never have {names(missing)}: {reason}")
+                    for message in missing:
+                        recorder.about(node, incarnation, time, Kind.GAP, topic, message, detail=reason)
+                case Reincarnated():
+                    incarnation = self._reincarnate(node, effect)
+                case InterestMatched(topic, on):
+                    self._say(f"  {node} {'subscribes to' if on else 'leaves'} {topic} by its interest")
+                    self._row(node, Kind.SUBSCRIBE if on else Kind.UNSUBSCRIBE, topic=topic)
+                case InterestKnown():
+                    self._say(f"  {node}: its interest is known")
+                case SetTimer(timer):
+                    self.timers[node, str(timer).replace(" ", "")] = timer
                 case _:
                     raise AssertionError(effect)
         self.machines[node].invariants()

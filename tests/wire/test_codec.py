@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +59,17 @@ def test_damaged_packets_are_refused_or_are_another_packet(packet, data):
 def test_these_are_no_packets(data: bytes):
     with pytest.raises(RemoteProtocolError):
         decode(data)
+
+
+@pytest.mark.parametrize("source", [-1, 8192, 2**62])
+def test_sources_that_cannot_exist_are_refused_before_they_become_masks(source):
+    message = MessageId(1, 0, 1)
+    frame = encode(Pub("t", message, (b"x",), ()))
+    assert decode(frame) == Pub("t", message, (b"x",), ())
+    for wrong in ([*MessageId(source, 0, 1)], [1, 0, 1]):
+        barrier = [[source, 0, 1]] if wrong[0] == 1 else []
+        with pytest.raises(RemoteProtocolError, match="source"):
+            decode(frame[:1] + msgspec.msgpack.encode(["t", wrong, [b"x"], barrier]))
 
 
 def test_oversized_packets_are_refused_before_they_are_looked_at():

@@ -7,6 +7,12 @@ main = CubecastGroup(
     help="Publish/subscribe in which every subscriber sees causes before effects, and the laboratory that proves it.",
     commands_at={
         "demo": "cubecast.cli.demo:demo",
+        "node": "cubecast.cli.node:node",
+        "pub": "cubecast.cli.pub:pub",
+        "sub": "cubecast.cli.sub:sub",
+        "status": "cubecast.cli.status:status",
+        "held": "cubecast.cli.status:held",
+        "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",
         "check": "cubecast.cli.check:check",
@@ -15,5 +21,6 @@ main = CubecastGroup(
         "workload": "cubecast.cli.workload:workload",
         "sweep": "cubecast.cli.sweep:sweep",
         "reproduce": "cubecast.cli.reproduce:reproduce",
+        "report": "cubecast.cli.report:report",
     },
 )

@@ -1,17 +1,19 @@
 """`cubecast reproduce`: the papers' tables and figures again, claim by claim."""
 
+from pathlib import Path
+
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
 from cubecast.errors import BadInput
 from cubecast.experiments.parallel import in_processes
-from cubecast.experiments.reproduction import EXPERIMENTS, Effort, find_experiment
+from cubecast.experiments.reproduction import EXPERIMENTS, Effort, find_experiment, write_reproduction
 from cubecast.report.ledger import print_readings, print_reproduction
 
 EXAMPLE = """
 \b
 Example:
-  cubecast reproduce causal-aggregation --quick
+  cubecast reproduce causal-aggregation --quick --out out/chapter4
   cubecast reproduce causal-aggregation --readings --runs 3
 """
 
@@ -20,6 +22,7 @@ Example:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--runs", type=int, help="Runs per point; by default as many as in the paper.")
 @click.option("--quick", is_flag=True, help="Small sizes only, in seconds instead of minutes.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory to write results to, for `cubecast report`.")
 @click.option("--readings", is_flag=True, help="Compare all readings of the paper's model instead.")
 @seed_option
 @json_option
@@ -29,6 +32,7 @@ def reproduce(
     names: tuple[str, ...],
     runs: int | None,
     quick: bool,
+    out: Path | None,
     readings: bool,
     seed: int,
     as_json: bool,
@@ -48,6 +52,8 @@ def reproduce(
             reports.append(find_experiment(name)(effort, in_processes).to_json())
         if not as_json:
             print_reproduction(output, reports[-1])
+        if out is not None:
+            write_reproduction(reports[-1], out)
     if as_json:
         print_json({"experiments": reports})
     context.exit(VIOLATED if any(report["unexplained"] for report in reports) else OK)

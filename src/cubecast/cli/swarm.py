@@ -1,10 +1,12 @@
 """`cubecast swarm`: many seeded fault schedules; the first violation, made small."""
 
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
+from cubecast.cli.live_swarm import live_swarm
 from cubecast.experiments import exhaustive as tiny_worlds
 from cubecast.experiments import swarm as experiment
 from cubecast.report.swarm import swarm_table
@@ -14,23 +16,43 @@ EXAMPLE = """
 \b
 Example:
   cubecast swarm --protocol cubecast --schedules 2000 --seed 1
+  cubecast swarm --live out/faults --schedules 5 --spark
 """
 
 
 @click.command(epilog=EXAMPLE)
 @click.option("--protocol", default="cubecast", show_default=True, help="Which protocol to torment.")
-@click.option("--schedules", default=1000, show_default=True, help="How many schedules to run.")
+@click.option("--schedules", type=int, help="How many schedules to run; 1,000 simulated or 10 live ones by default.")
 @click.option("--jobs", default=1, show_default=True, help="Processes to run them in.")
 @click.option("--exhaustive", type=int, help="Instead: all interleavings of tiny worlds, up to this many states each.")
+@click.option(
+    "--live",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Instead: accidents to real processes and links; everything they leave goes below DIR.",
+)
+@click.option("--spark", is_flag=True, help="With --live: let Spark verify the same traces too.")
 @click.option("--replay", help="Run this one schedule, as a failure printed it.")
 @seed_option
 @json_option
 def swarm(
-    protocol: str, schedules: int, jobs: int, exhaustive: int | None, replay: str | None, seed: int, as_json: bool
+    protocol: str,
+    schedules: int | None,
+    jobs: int,
+    exhaustive: int | None,
+    live: Path | None,
+    spark: bool,
+    replay: str | None,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Run seeded fault schedules, each followed by healing, and check every promise; stop at the first violation."""
     if exhaustive is not None:
         _explore(exhaustive, as_json)
+    if live is not None:
+        live_swarm(live, seed, 10 if schedules is None else schedules, spark=spark, as_json=as_json)
+    if schedules is None:
+        schedules = 1000
     if replay is not None:
         schedule = Schedule.from_text(replay)
         protocol, seed = schedule.protocol, schedule.seed
@@ -50,6 +72,8 @@ def swarm(
                 output.print(f"  {reason}", markup=False)
             output.print("reproduce with:")
             click.echo(failure["replay"])
+            output.print("or step by step, as tests/scripts plays it:")
+            click.echo(failure["script"])
     click.get_current_context().exit(OK if tally.failure is None else VIOLATED)
 
 

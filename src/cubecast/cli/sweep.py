@@ -69,7 +69,7 @@ def sweep(
 
 def _run(asked: Sweep, directory: Path, master: str | None, conf: tuple[tuple[str, str], ...], as_json: bool) -> int:
     from cubecast.experiments.sweep.run import SweepFailedError, prepare, run_sweep, waiting_points
-    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.session import LIGHT_JVM, spark_session
     from cubecast.report.sweeps import print_sweep, sweep_bar
 
     # Before Spark starts, which takes seconds: a typing mistake is answered at once.
@@ -77,7 +77,7 @@ def _run(asked: Sweep, directory: Path, master: str | None, conf: tuple[tuple[st
     labels = {point.id: point.label for point in asked.expand()}
     try:
         with progress("starting Spark"):
-            spark = spark_session(master, conf)
+            spark = spark_session(master, conf, LIGHT_JVM)
         with sweep_bar(errors, asked.name, labels) as listener:
             outcome = run_sweep(spark, asked, directory, listener).to_json()
     except KeyboardInterrupt:

@@ -1,7 +1,9 @@
-"""The demonstration: a conversation on two systems, judged twice, and a damaged copy of it that must be caught."""
+"""The demonstration: a live conversation with a crash and a newcomer, its trace judged twice, a damaged copy caught."""
 
 import shutil
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,47 +11,55 @@ from typing import Any
 from cubecast.check import check_directory
 from cubecast.check.mutate import MUTATORS
 from cubecast.errors import BadInput
-from cubecast.sim.config import SimConfig
-from cubecast.sim.run import simulate_to_directory
+from cubecast.experiments.live.conversation import collect_conversation, converse
+from cubecast.net.loop import run
+from cubecast.report.document import require_drawing
 from cubecast.trace.reader import read_trace
-from cubecast.trace.schema import RUN_FILE
 from cubecast.trace.writer import TraceWriter
 
-SYSTEMS = ("vcube-ps", "srpt")
-DAMAGED = "damaged"
+TRACE, DAMAGED = "trace", "damaged"
 DAMAGE = "cause_after_effect"
-
-
-def conversation(protocol: str, seed: int) -> SimConfig:
-    """64 nodes; three ask, everybody answers once all three questions were delivered; packets overtake each other."""
-    return SimConfig(
-        protocol, nodes=64, publishers="100%", workload="respond:3:400", propagation="normal:100:25", seed=seed
-    )
+REPORT = "report.html"
+PARTS = ("journals", "logs", TRACE, DAMAGED)
 
 
 def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Everything below `directory`; what happened, for a table."""
-    traces = {name: directory / "traces" / name for name in (*SYSTEMS, DAMAGED)}
-    _clear(directory, traces.values())
-    figures = {}
-    for protocol in SYSTEMS:
-        say(f"simulating the conversation on {protocol}")
-        figures[protocol] = simulate_to_directory(conversation(protocol, seed), traces[protocol])
-    _damage(traces[SYSTEMS[0]], traces[DAMAGED], seed)
-    say("checking the traces with the reference checker")
+    """Everything below `directory`; what happened, for tables."""
+    began = time.perf_counter()
+    require_drawing()
+    _clear(directory)
+    talk = run(converse(directory, seed, say))
+    say("collecting the journals, the killed node's too, into a trace")
+    traces = {TRACE: collect_conversation(directory, seed), DAMAGED: directory / DAMAGED}
+    _damage(traces[TRACE], traces[DAMAGED], seed)
+    say("checking the trace, and a damaged copy of it, with the reference checker")
     checked = {name: check_directory(path).to_json() for name, path in traces.items()}
     say("starting Spark and verifying the same traces")
-    verified, measured = _with_spark(list(traces.values()), master)
-    return {"seed": seed, "figures": figures, "checked": checked, "verified": verified, "measured": measured}
+    verified, measured = _with_spark(traces, master, directory / REPORT)
+    return {
+        "seed": seed,
+        **talk,
+        "verdict": verified[TRACE]["verdict"],
+        "checked": checked,
+        "verified": verified,
+        "metrics": measured,
+        "journals": str(directory / "journals"),
+        "trace": str(traces[TRACE]),
+        "report": str(directory / REPORT),
+        "wall_seconds": round(time.perf_counter() - began, 1),
+    }
 
 
-def _clear(directory: Path, traces: Any) -> None:
-    """Remove the traces of an earlier demonstration, and nothing else."""
-    for path in traces:
-        if path.exists():
-            if not (path / RUN_FILE).is_file():
-                raise BadInput(f"{path} is in the way and is not a trace; name another directory with --out")
-            shutil.rmtree(path)
+def _clear(directory: Path) -> None:
+    """Remove what an earlier demonstration left, and nothing else."""
+    if directory.exists() and not directory.is_dir():
+        raise BadInput(f"{directory} is not a directory; name another one with --out")
+    foreign = [path.name for path in directory.glob("*") if path.name not in (*PARTS, REPORT)]
+    if foreign:
+        raise BadInput(f"{directory} holds {foreign[0]}, which no demonstration wrote; name another one with --out")
+    for part in PARTS:
+        shutil.rmtree(directory / part, ignore_errors=True)
+    (directory / REPORT).unlink(missing_ok=True)
     directory.mkdir(parents=True, exist_ok=True)
 
 
@@ -58,15 +68,19 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
     info, events = read_trace(original)
     mutant = MUTATORS[DAMAGE].apply(events, Random(seed))
     assert mutant is not None, "a conversation has causes and effects"
-    with TraceWriter(copy, info) as writer:
+    with TraceWriter(copy, replace(info, run=f"{info.run}-damaged")) as writer:
         writer.write_all(mutant)
 
 
-def _with_spark(traces: list[Path], master: str | None) -> tuple[dict[str, str], dict[str, Any]]:
+def _with_spark(traces: dict[str, Path], master: str | None, report: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Each trace's verdict, and the metrics of the true one, which the report is about."""
     from cubecast.pipeline.metrics.measure import measure
-    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.session import LIGHT_JVM, spark_session
     from cubecast.pipeline.verify import verify
+    from cubecast.report.build import write_trace_report
 
-    spark = spark_session(master)
-    verified = {Path(one.run.directory).name: one.verdict for one in verify(spark, traces).runs}
-    return verified, measure(spark, traces[:-1]).to_json()
+    spark = spark_session(master, jvm=LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
+    verified = {name: verify(spark, [path]) for name, path in traces.items()}
+    metrics = measure(spark, [traces[TRACE]])
+    write_trace_report("cubecast: the demonstration", verified[TRACE], metrics, report)
+    return {name: one.to_json() for name, one in verified.items()}, metrics.to_json()["runs"][0]

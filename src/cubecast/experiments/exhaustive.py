@@ -17,6 +17,12 @@ WORLDS = {
         "cubecast", 2, (0, 1), (("publish", 0), ("unsubscribe", 1), ("subscribe", 1), ("publish", 0))
     ),
     "the publisher dies": TinyWorld("cubecast", 4, (0, 1, 2, 3), (("publish", 0), ("crash", 0))),
+    "one publishes twice, aggregated": TinyWorld(
+        "cubecast", 4, (0, 2, 3), (("publish", 0), ("publish", 0)), {"aggregation": "on", "max_batch": "1"}
+    ),
+    "the publisher of two dies, aggregated": TinyWorld(
+        "cubecast", 4, (0, 2, 3), (("publish", 0), ("publish", 0), ("crash", 0)), {"aggregation": "on"}
+    ),
 }
 
 

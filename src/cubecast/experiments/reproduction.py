@@ -1,13 +1,17 @@
 """Experiments `cubecast reproduce` knows, and what each hands back."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from cubecast.errors import BadInput
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.parallel import Runner
+
+REPRODUCTION_SUFFIX = ".reproduction.json"
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Reproduction:
     ledger: Ledger
     beside: Mapping[str, Ledger] = field(default_factory=dict)
     series: Mapping[str, Any] = field(default_factory=dict)
-    """Curves for plots, by figure."""
+    """Curves for plots, by figure or table: the values of `nodes`, and one list over them for each "what, which"."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,6 +52,17 @@ class Reproduction:
             "beside": {name: ledger.to_json() for name, ledger in self.beside.items()},
             "series": dict(self.series),
         }
+
+
+def write_reproduction(report: Mapping[str, Any], directory: Path) -> Path:
+    """What `to_json` gave, as a file that `cubecast report` finds."""
+    path = directory / f"{report['experiment']}{REPRODUCTION_SUFFIX}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=2) + "\n")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from None
+    return path
 
 
 Experiment: TypeAlias = Callable[[Effort, Runner], Reproduction]

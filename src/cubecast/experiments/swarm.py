@@ -12,11 +12,13 @@ from typing import Any
 from cubecast.check.checker import check_trace
 from cubecast.check.verdict import Verdict
 from cubecast.errors import BadInput
+from cubecast.experiments.beyond_promises import missed_although_ready, needless_restarts
 from cubecast.sim.protocols import find
 from cubecast.sim.schedule import Schedule
+from cubecast.sim.script import scenario
 from cubecast.sim.shrink import shrink
 from cubecast.sim.swarm import draw
-from cubecast.sim.swarm_run import Wrap, run
+from cubecast.sim.swarm_run import Outcome, Wrap, run
 from cubecast.trace.reader import Trace
 
 CAREFUL_EVERY = 4
@@ -30,12 +32,16 @@ class Failure:
 
     schedule: Schedule
     kind: str
-    """A property, `stuck`, or `assertion`."""
+    """A property, `stuck`, `assertion`, `needless restart` or `missed`."""
     reasons: tuple[str, ...]
 
     @property
     def replay(self) -> str:
         return f"cubecast swarm --replay '{self.schedule.to_text()}'"
+
+    def script(self, wrap: Wrap | None = None) -> str:
+        """The same by hand, step by step."""
+        return scenario(self.schedule, self.kind, wrap)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -45,6 +51,7 @@ class Failure:
             "faults": [str(fault) for fault in self.schedule.faults],
             "nodes": len(self.schedule.nodes),
             "replay": self.replay,
+            "script": self.script(),
         }
 
 
@@ -105,12 +112,27 @@ def judge(
         tally.gaps += kinds["gap"]
         tally.reincarnations += kinds["stop"]
     if report.verdict is Verdict.VALID:
-        return None
+        return _beyond(schedule, outcome)
     reasons = (
         *(f"node {one.node} row {one.seq}: {one.promise}: {one.reason}" for one in report.witnesses),
         *report.unknown_because,
     )
     return Failure(schedule, min(report.violated(), default="UNKNOWN"), reasons)
+
+
+def _beyond(schedule: Schedule, outcome: Outcome) -> Failure | None:
+    """What the trace alone cannot show."""
+    if "K3" not in outcome.info.promises:
+        return None
+    begins = {one.node: one.topic.removesuffix("*") for one in schedule.actions if one.kind == "follow"}
+    interests = {node: (since, begins[node]) for node, since in outcome.interests_known.items()}
+    for kind, reasons in (
+        ("needless restart", needless_restarts(outcome.events)),
+        ("missed", missed_although_ready(outcome.events, interests)),
+    ):
+        if reasons:
+            return Failure(schedule, kind, reasons)
+    return None
 
 
 def sweep(protocol: str, first: int, count: int) -> Tally:

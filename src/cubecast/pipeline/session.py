@@ -8,20 +8,27 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cubecast.errors import BadInput
+from cubecast.pipeline.gateway import quiet_gateway
 
 OLDEST_JAVA = 17
 JAVA_HINT = "install one (for example openjdk-17-jre-headless), or set JAVA_HOME to one you have"
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 ATTEMPTS_PER_TASK = 4
 """Plain `local[2]` allows no retry, so one killed Python worker would fail the job."""
+LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that only hands out tasks: it compiles cheaply and collects alone, and leaves the cores to the work."""
 
 
-def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = ()) -> SparkSession:
-    """The running session, or a new one on `master` (default: all cores here) with `conf` on top of our options."""
+def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (), jvm: str = "") -> SparkSession:
+    """The running session, or a new one on `master` (default: all cores here) with `conf` on top of our options.
+
+    `jvm` are options for the driver's Java.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -30,11 +37,9 @@ def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (
     if on_this_machine(master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("cubecast")
-    for key, value in {**session_options(master), **dict(conf)}.items():
-        builder = builder.config(key, value)
+    options = {**session_options(master, jvm), **dict(conf)}
     try:
-        return builder.getOrCreate()
+        return _start(SparkConf().setMaster(master).setAppName("cubecast").setAll(list(options.items())))
     except (PySparkException, RuntimeError) as error:
         raise BadInput(f"Spark does not start on master {master!r}: {first_line(error)}") from None
     except Exception as error:
@@ -44,7 +49,13 @@ def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (
         raise
 
 
-def session_options(master: str) -> dict[str, str]:
+def _start(conf: SparkConf) -> SparkSession:
+    if SparkContext._gateway is None:  # else the JVM of an earlier session of this process serves again
+        SparkContext(conf=conf, gateway=quiet_gateway(conf))
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def session_options(master: str, jvm: str = "") -> dict[str, str]:
     """Everything we ask of Spark that is not its default; the reasons stand beside each."""
     options = {
         "spark.ui.enabled": "false",  # no port is opened unless asked for with --conf
@@ -54,7 +65,7 @@ def session_options(master: str) -> dict[str, str]:
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
         "spark.sql.adaptive.enabled": "true",  # joins the tiny shuffles of small traces; replay itself never shuffles
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} {jvm}".rstrip(),
         "spark.task.maxFailures": str(ATTEMPTS_PER_TASK),
     }
     if on_this_machine(master):

@@ -136,23 +136,40 @@ def holes(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
 
 
 def in_circles(orders: Sequence[Ints]) -> set[int]:
-    """Messages on, or squeezed between, cycles of the union of these orders; neighbours are enough to see them."""
-    pairs = np.unique(np.concatenate([np.stack((order[:-1], order[1:])) for order in orders], axis=1), axis=1)
-    after: defaultdict[int, list[int]] = defaultdict(list)
-    before: defaultdict[int, list[int]] = defaultdict(list)
-    for a, b in pairs.T.tolist():
-        after[a].append(b)
-        before[b].append(a)
-    left = set(np.unique(np.concatenate(orders)).tolist())
-    for into, out in ((before, after), (after, before)):
-        degree = {message: sum(other in left for other in into[message]) for message in left}
-        free = [message for message, count in degree.items() if not count]
-        while free:
-            message = free.pop()
-            left.discard(message)
-            for following in out[message]:
-                if following in left:
-                    degree[following] -= 1
-                    if not degree[following]:
-                        free.append(following)
-    return left
+    """Messages on, or squeezed between, contradictions of these orders, each of which names a message at most once.
+
+    The orders are taken up from the front, a message at a time, as soon as it is next wherever it occurs; what is left
+    then is taken up from the back in the same way, and what is left after that is the answer.
+    """
+    if _follow_the_longest(orders):
+        return set()
+    stuck = _not_taken_up([order[::-1] for order in _not_taken_up(orders)])
+    return {message for order in stuck for message in order.tolist()}
+
+
+def _follow_the_longest(orders: Sequence[Ints]) -> bool:
+    """Whether the longest has all messages, and all others agree with it. The usual case, and quick to see."""
+    longest = max(orders, key=len)
+    place = np.full(max(int(order.max(initial=-1)) for order in orders) + 1, -1)
+    place[longest] = np.arange(len(longest))
+    return all((place[order] >= 0).all() and (np.diff(place[order]) > 0).all() for order in orders)
+
+
+def _not_taken_up(orders: Sequence[Ints]) -> list[Ints]:
+    """The rest of each order."""
+    occurs = np.bincount(np.concatenate(orders)).tolist()
+    messages = [order.tolist() for order in orders]
+    place = [0] * len(orders)
+    next_in: defaultdict[int, list[int]] = defaultdict(list)
+    turn = list(range(len(orders)))
+    while turn:
+        order = turn.pop()
+        if place[order] == len(messages[order]):
+            continue
+        message = messages[order][place[order]]
+        next_in[message].append(order)
+        if len(next_in[message]) == occurs[message]:
+            for one in next_in.pop(message):
+                place[one] += 1
+                turn.append(one)
+    return [order[taken:] for order, taken in zip(orders, place, strict=True)]

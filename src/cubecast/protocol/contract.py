@@ -8,9 +8,9 @@ Effects are not frozen: building a frozen dataclass costs three times as much, a
 Nobody but their maker and one driver ever holds them.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 
@@ -31,7 +31,7 @@ class Packet:
     """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""
 
     born: float = field(default=0.0, init=False, repr=False, compare=False)
-    """When it was first sent, kept by a driver that measures; it does not travel."""
+    """When it was first sent (simulated) or arrived here (live), kept by the driver; it does not travel."""
 
 
 @dataclass(slots=True)
@@ -106,6 +106,22 @@ class Unsubscribed:
 
 
 @dataclass(slots=True)
+class InterestMatched:
+    """The interest the application declared makes this node subscribe to a topic, or, not `on`, leave it.
+
+    What follows is as if the application had asked for it by name.
+    """
+
+    topic: Topic
+    on: bool
+
+
+@dataclass(slots=True)
+class InterestKnown:
+    """Whatever is published from now on, anywhere, to a topic the interest matches, arrives: old topics and new."""
+
+
+@dataclass(slots=True)
 class Gap:
     """These messages will never be delivered to this subscription; the application must know before what follows."""
 
@@ -158,6 +174,8 @@ Effect: TypeAlias = (
     | Cut
     | Subscribed
     | Unsubscribed
+    | InterestMatched
+    | InterestKnown
     | Gap
     | Reincarnated
     | SetTimer
@@ -191,3 +209,14 @@ class Machine(Protocol):
 
     def waiting(self) -> list[str]:
         """One line per thing this node still waits for, for people; empty when it is at rest."""
+
+
+Interest: TypeAlias = Callable[[Topic], bool]
+"""Is this topic, whenever it comes to be, to be subscribed?"""
+
+
+@runtime_checkable
+class Follower(Machine, Protocol):
+    """A machine whose application need not name its topics."""
+
+    def follow(self, now: float, interest: Interest | None) -> Effects: ...

@@ -4,20 +4,23 @@ Written on the command line as KIND:WHAT@FROM or KIND:WHAT@FROM-UNTIL, separated
 crash:3@500 · cutoff:3:2@500 (crashes once two more packets are sent) · restart:3@900 ·
 pause:2@100-400 · suspect:3@200-600 (everybody holds node 3 faulty, wrongly) ·
 partition:0+1+2|3+4@200-600 · oneway:0+1|2@200-600 (left cannot reach right) · loss:5%@0-1000 · duplicate:2%@0-1000 ·
-delay:50@100-300 (extra u.t.) · slow:3:40@100-300 (extra u.t. on all that node 3 sends) · reorder:30@0-500
+delay:50@100-300 (extra u.t.) · slow:3:40@100-300 (extra u.t. on all that node 3 sends) · reorder:30@0-500 ·
+resend:5%@0-1000 (answered or not, it is sent again much later)
+
+Inside a node: half:3@500 (the next time it sends to several, half of them get it, then it crashes) ·
+flicker:3:5@500 (node 3 suspects node 5 and takes it back at once) · hold:WaveAck:400@100-900 (packets of this kind are
+late) · twosteps:3@100-900 (node 3 learns what others know in two steps) · twice:3@100-900 (its timers fire twice) ·
+late:3:400@100-900 (its timers fire late) · jump:3:-500@700 (its clock jumps)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from random import Random
 from typing import TypeAlias
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.topology import ids_of, mask_of
-from cubecast.sim.world import World
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,15 @@ class Trouble(StrEnum):
     DUPLICATE = "duplicate"
     DELAY = "delay"
     REORDER = "reorder"
+    RESEND = "resend"
+
+
+SHARES = (Trouble.LOSS, Trouble.DUPLICATE, Trouble.RESEND)
 
 
 @dataclass(frozen=True)
 class LinkTrouble:
-    """Every packet is hit with probability `amount` (loss, duplicate) or delayed by it (delay: all, reorder: up to)."""
+    """A share of the packets is hit, or all are delayed by `amount` (delay) or by up to it (reorder)."""
 
     kind: Trouble
     amount: float
@@ -108,8 +115,7 @@ class LinkTrouble:
     until: float
 
     def __str__(self) -> str:
-        share = self.kind in (Trouble.LOSS, Trouble.DUPLICATE)
-        amount = f"{self.amount * 100:g}%" if share else f"{self.amount:g}"
+        amount = f"{self.amount * 100:g}%" if self.kind in SHARES else f"{self.amount:g}"
         return f"{self.kind}:{amount}@{self.at:g}-{self.until:g}"
 
 
@@ -126,7 +132,91 @@ class Slow:
         return f"slow:{self.node}:{self.extra:g}@{self.at:g}-{self.until:g}"
 
 
-Fault: TypeAlias = Crash | Cutoff | Restart | Pause | Suspect | Partition | LinkTrouble | Slow
+@dataclass(frozen=True)
+class Half:
+    """The first time from `at` on that it sends one packet to several, half of them get it, and the node is gone."""
+
+    node: NodeId
+    at: float
+
+    def __str__(self) -> str:
+        return f"half:{self.node}@{self.at:g}"
+
+
+@dataclass(frozen=True)
+class Flicker:
+    """A suspicion raised and withdrawn within a round."""
+
+    node: NodeId
+    peer: NodeId
+    at: float
+
+    def __str__(self) -> str:
+        return f"flicker:{self.node}:{self.peer}@{self.at:g}"
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Packets of one kind are late: a joiner learns past the next publication who knows it, and the like."""
+
+    packets: str
+    extra: float
+    at: float
+    until: float
+
+    def __str__(self) -> str:
+        return f"hold:{self.packets}:{self.extra:g}@{self.at:g}-{self.until:g}"
+
+
+@dataclass(frozen=True)
+class TwoSteps:
+    """What others tell this node about the membership is applied in two steps, some time apart."""
+
+    node: NodeId
+    at: float
+    until: float
+
+    def __str__(self) -> str:
+        return f"twosteps:{self.node}@{self.at:g}-{self.until:g}"
+
+
+@dataclass(frozen=True)
+class TimersTwice:
+    node: NodeId
+    at: float
+    until: float
+
+    def __str__(self) -> str:
+        return f"twice:{self.node}@{self.at:g}-{self.until:g}"
+
+
+@dataclass(frozen=True)
+class LateTimers:
+    node: NodeId
+    extra: float
+    at: float
+    until: float
+
+    def __str__(self) -> str:
+        return f"late:{self.node}:{self.extra:g}@{self.at:g}-{self.until:g}"
+
+
+@dataclass(frozen=True)
+class ClockJump:
+    """From `at` on the node's clock is ahead by so much, or behind."""
+
+    node: NodeId
+    ahead: float
+    at: float
+
+    def __str__(self) -> str:
+        return f"jump:{self.node}:{self.ahead:g}@{self.at:g}"
+
+
+Ending: TypeAlias = Crash | Cutoff | Half
+OnLinks: TypeAlias = Partition | LinkTrouble | Slow | Hold
+Inside: TypeAlias = Half | TwoSteps | TimersTwice | LateTimers | ClockJump
+Fault: TypeAlias = Ending | Restart | Pause | Suspect | Flicker | OnLinks | Inside
 
 
 def parse_faults(text: str) -> tuple[Fault, ...]:
@@ -139,29 +229,14 @@ def _parse(text: str) -> Fault:
         what, _, when = rest.rpartition("@")
         start, _, end = when.partition("-")
         at = _finite(start)
-        if kind in ("crash", "restart"):
+        if kind in ("crash", "restart", "cutoff", "half", "flicker", "jump"):
             if end:
                 raise ValueError("takes one time")
-            return Crash(_node(what), at) if kind == "crash" else Restart(_node(what), at)
-        if kind == "cutoff":
-            node, _, packets = what.partition(":")
-            return Cutoff(_node(node), int(packets), at)
+            return _parse_moment(kind, what, at)
         until = _finite(end)
         if not at < until:
             raise ValueError("ends before it starts")
-        match kind:
-            case "pause":
-                return Pause(_node(what), at, until)
-            case "suspect":
-                return Suspect(_node(what), at, until)
-            case "slow":
-                node, _, extra = what.partition(":")
-                return Slow(_node(node), _finite(extra), at, until)
-            case "partition" | "oneway":
-                left, right = (mask_of(map(_node, side.split("+"))) for side in what.split("|"))
-                return Partition(left, right, kind == "oneway", at, until)
-            case _:
-                return LinkTrouble(Trouble(kind), _amount(Trouble(kind), what), at, until)
+        return _parse_while(kind, what, at, until)
     except ValueError:
         raise BadInput(
             f"fault {text!r} is not understood; write for example crash:3@500, pause:2@100-400, "
@@ -169,9 +244,59 @@ def _parse(text: str) -> Fault:
         ) from None
 
 
+def _parse_moment(kind: str, what: str, at: float) -> Fault:
+    name, _, more = what.partition(":")
+    node = _node(name)
+    match kind:
+        case "cutoff":
+            return Cutoff(node, int(more), at)
+        case "flicker":
+            return Flicker(node, _node(more), at)
+        case "jump":
+            ahead = float(more)
+            if not abs(ahead) < inf:
+                raise ValueError("not a time")
+            return ClockJump(node, ahead, at)
+    if more:
+        raise ValueError("takes a node")
+    match kind:
+        case "crash":
+            return Crash(node, at)
+        case "half":
+            return Half(node, at)
+        case _:
+            return Restart(node, at)
+
+
+def _parse_while(kind: str, what: str, at: float, until: float) -> Fault:
+    name, _, extra = what.partition(":")
+    match kind:
+        case "pause":
+            return Pause(_node(what), at, until)
+        case "suspect":
+            return Suspect(_node(what), at, until)
+        case "twosteps":
+            return TwoSteps(_node(what), at, until)
+        case "twice":
+            return TimersTwice(_node(what), at, until)
+        case "slow":
+            return Slow(_node(name), _finite(extra), at, until)
+        case "late":
+            return LateTimers(_node(name), _finite(extra), at, until)
+        case "hold":
+            if not name.isidentifier():
+                raise ValueError("not a kind of packets")
+            return Hold(name, _finite(extra), at, until)
+        case "partition" | "oneway":
+            left, right = (mask_of(map(_node, side.split("+"))) for side in what.split("|"))
+            return Partition(left, right, kind == "oneway", at, until)
+        case _:
+            return LinkTrouble(Trouble(kind), _amount(Trouble(kind), what), at, until)
+
+
 def _amount(kind: Trouble, text: str) -> float:
     amount = _finite(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    if kind in (Trouble.LOSS, Trouble.DUPLICATE) and amount > 1:
+    if kind in SHARES and amount > 1:
         raise ValueError("not a share")
     return amount
 
@@ -190,103 +315,14 @@ def _node(text: str) -> NodeId:
     return node
 
 
-def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_delay: float | None = None) -> None:
-    """Schedule the faults. With a detection delay, crashes and returns are reported to everybody, up to that late."""
-    for fault in faults:
-        strangers = _nodes_of(fault) & ~mask_of(world.nodes)
-        if strangers:
-            raise BadInput(f"fault {fault} names node {next(ids_of(strangers))}, which does not exist")
-    links = [fault for fault in faults if isinstance(fault, Partition | LinkTrouble | Slow)]
-    cutoffs = [fault for fault in faults if isinstance(fault, Cutoff)]
-    if links or cutoffs:
-        dying = _Dying(cutoffs, world, rng, detection_delay)
-
-        def fate(now: float, source: NodeId, destination: NodeId) -> list[float]:
-            return _fate(links, rng, now, source, destination) if dying.gets_out(now, source) else []
-
-        world.network.fate = fate
-    for fault in faults:
-        match fault:
-            case Crash(node, at):
-                world.at(at, world.crash, node)
-            case Restart(node, at):
-                world.at(at, world.restart, node)
-            case Pause(node, at, until):
-                world.at(at, world.pause, node)
-                world.at(until, world.resume, node)
-            case Suspect(node, at, until):
-                _report(world, node, at, rng, 1.0, down=True)
-                _report(world, node, until, rng, 1.0, down=False)
-        if detection_delay is not None and isinstance(fault, Crash | Restart):
-            _report(world, fault.node, fault.at, rng, detection_delay, down=isinstance(fault, Crash))
-
-
-class _Dying:
-    """Nodes that crash in the middle of sending."""
-
-    def __init__(self, cutoffs: Sequence[Cutoff], world: World, rng: Random, detection_delay: float | None) -> None:
-        self._left = {fault.node: (fault.at, fault.packets) for fault in cutoffs}
-        self._world = world
-        self._rng = rng
-        self._detection_delay = detection_delay
-
-    def gets_out(self, now: float, source: NodeId) -> bool:
-        """Does a packet sent now leave its node? The first that does not is the node's end."""
-        at, left = self._left.get(source, (float("inf"), 0))
-        if now < at:
-            return True
-        if left < 0 and now > at:  # it came back
-            del self._left[source]
-            return True
-        if left == 0:
-            self._left[source] = (now, -1)
-            self._world.at(now, self._world.crash, source)
-            if self._detection_delay is not None:
-                _report(self._world, source, now, self._rng, self._detection_delay, down=True)
-        elif left > 0:
-            self._left[source] = (at, left - 1)
-        return left > 0
-
-
-def _nodes_of(fault: Fault) -> int:
+def nodes_of(fault: Fault) -> int:
+    """Mask of the nodes it names."""
     match fault:
-        case LinkTrouble():
+        case LinkTrouble() | Hold():
             return 0
         case Partition(left, right):
             return left | right
+        case Flicker(node, peer):
+            return 1 << node | 1 << peer
         case _:
             return 1 << fault.node
-
-
-def _report(world: World, node: NodeId, at: float, rng: Random, within: float, *, down: bool) -> None:
-    tell = world.suspect if down else world.unsuspect
-    for other in world.nodes:
-        if other != node:
-            world.at(at + rng.uniform(0, within), tell, other, node)
-
-
-def _fate(
-    links: Sequence[Partition | LinkTrouble | Slow], rng: Random, now: float, source: NodeId, destination: NodeId
-) -> list[float]:
-    """Extra delay of every copy that arrives."""
-    copies = [0.0]
-    for fault in links:
-        if not fault.at <= now < fault.until:
-            continue
-        match fault:
-            case Partition(left, right, one_way):
-                forth = left >> source & 1 and right >> destination & 1
-                back = right >> source & 1 and left >> destination & 1
-                if forth or (back and not one_way):
-                    return []
-            case Slow(node, extra):
-                copies = [delay + extra for delay in copies] if node == source else copies
-            case LinkTrouble(Trouble.LOSS, share):
-                copies = [delay for delay in copies if rng.random() >= share]
-            case LinkTrouble(Trouble.DUPLICATE, share):
-                copies += [delay + rng.uniform(0, 50) for delay in copies if rng.random() < share]
-            case LinkTrouble(Trouble.DELAY, extra):
-                copies = [delay + extra for delay in copies]
-            case LinkTrouble(Trouble.REORDER, most):
-                copies = [delay + rng.uniform(0, most) for delay in copies]
-    return copies

@@ -13,8 +13,8 @@ from cubecast.ids import NodeId
 from cubecast.sim.delays import Constant, Delay
 from cubecast.sim.scheduler import Scheduler
 
-Fate = Callable[[float, NodeId, NodeId], Sequence[float]]
-"""(now, source, destination) → extra delay of each copy that arrives; no entry means the packet is lost."""
+Fate = Callable[[float, NodeId, NodeId, Any], Sequence[float]]
+"""(now, source, destination, packet) → extra delay of each copy that arrives; no entry means the packet is lost."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Network:
         self.bytes += len(packet.frame)
         if packet.publication:
             self.messages += len(packet.payloads)
-        extras = self.fate(now, source, destination) if self.fate is not None else (0.0,)
+        extras = self.fate(now, source, destination, packet) if self.fate is not None else (0.0,)
         copies = []
         for extra in extras:
             arrival = self._in_order(source, destination, time + extra) if self.fifo_links else time + extra

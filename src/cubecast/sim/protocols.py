@@ -10,6 +10,7 @@ from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters, PacketOrder, Tree
 from cubecast.protocol.vcube.cubecast import Cubecast, Detection, Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation as CubecastAggregation
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
@@ -182,10 +183,14 @@ _ENTRIES = (
         {
             "window": Setting(8, "own publications per topic that may be unstable at a time"),
             "max_batch": Setting(512, "messages per publication"),
+            "max_batch_bytes": Setting(65_536, "payload bytes per publication; a larger message goes alone"),
             "retry": Setting(1000.0, "u.t. without an answer before something is sent again"),
             "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
             "round_length": Setting(1000.0, "u.t. between two testing rounds"),
             "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
+            "aggregation": Setting(
+                CubecastAggregation.OFF, "off, or on: publications for the same child share packets"
+            ),
         },
     ),
     ProtocolEntry(

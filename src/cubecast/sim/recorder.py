@@ -48,7 +48,7 @@ class Recorder:
         self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
     ) -> None:
         if carried.bundle and len(carried.messages) > 1:  # one row cannot name messages of several publishers
-            columns |= {"peer": peer, "messages": len(carried.messages), "topic": carried.topic}
+            columns |= {"peer": peer, "messages": len(carried.payloads), "topic": carried.topic}
             self.row(node, incarnation, time, kind, **columns)
         elif carried.publication:
             columns |= {"peer": peer, "messages": len(carried.payloads)}

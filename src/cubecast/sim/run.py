@@ -9,9 +9,10 @@ from cubecast import __version__
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import mask_of
-from cubecast.sim import churn, faults, workload
+from cubecast.sim import churn, fault_injection, workload
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import parse_delay
+from cubecast.sim.faults import parse_faults
 from cubecast.sim.network import Network
 from cubecast.sim.protocols import ProtocolEntry, Setup, find, settings_of
 from cubecast.sim.randomness import stream
@@ -57,7 +58,7 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
     entry = find(config.protocol)
     settings = settings_of(entry, config.settings)
     kind = workload.parse_workload(config.workload)
-    schedule = faults.parse_faults(config.faults)
+    schedule = parse_faults(config.faults)
     nodes = list(range(config.nodes))
     topics = workload.Topics(config.topics, config.zipf, stream(config.seed, "topics"))
     members = _draw_members(config, nodes, topics.names)
@@ -87,7 +88,7 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
         payload=bytes(config.payload_bytes),
         rng=stream(config.seed, "workload"),
     )
-    faults.install(schedule, world, stream(config.seed, "faults"), detection_delay=config.detection_delay)
+    fault_injection.install(schedule, world, stream(config.seed, "faults"), detection_delay=config.detection_delay)
     if config.churn_session is not None:
         for topic in topics.names:
             churn.install(world, topic, config.churn_session, config.window, stream(config.seed, "churn", topic))

@@ -11,7 +11,10 @@ from cubecast.sim.faults import Fault, parse_faults
 
 
 class Action(NamedTuple):
-    """What an application asks of its node: publish (so many messages), subscribe or unsubscribe."""
+    """What an application asks of its node: publish (so many messages), subscribe, unsubscribe, follow or unfollow.
+
+    To follow is to subscribe to all topics that begin alike, present and future: `topic` is then such as `n*`.
+    """
 
     at: float
     kind: str

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cubecast.ids import NodeId
-from cubecast.sim.faults import Fault, LinkTrouble, Partition
+from cubecast.sim.faults import nodes_of
 from cubecast.sim.schedule import Schedule
 
 T = TypeVar("T")
@@ -68,13 +68,5 @@ def _without(schedule: Schedule, node: NodeId) -> Schedule:
         members={topic: tuple(one for one in nodes if one != node) for topic, nodes in schedule.members.items()},
         actions=tuple(one for one in schedule.actions if one.node != node),
         suspicions=tuple(one for one in schedule.suspicions if node not in one[1:]),
-        faults=tuple(fault for fault in schedule.faults if not _names(fault, node)),
+        faults=tuple(fault for fault in schedule.faults if not nodes_of(fault) >> node & 1),
     )
-
-
-def _names(fault: Fault, node: NodeId) -> bool:
-    if isinstance(fault, LinkTrouble):
-        return False
-    if isinstance(fault, Partition):
-        return bool((fault.left | fault.right) >> node & 1)
-    return fault.node == node

@@ -24,18 +24,21 @@ class Statistics:
         self.reception = array("d")
         self.holding: dict[int, float] = {}  # number of the reception → how long it was held; most are not
         self.held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # number and time of the reception
-        self.births: dict[tuple[str, MessageId], float] = {}  # for bundles; other packets know their own
+        self.births: dict[tuple[str, MessageId], float] = {}  # of messages; packets know that of their first
         self.barrier = array("i")
         self.log = array("d")  # of every arrival and delivery, hashed a chunk at a time
         self._hash = blake2b(digest_size=16)
 
-    def count_unusual(self, node: NodeId, packet: Any, now: float) -> None:
+    def count_unusual(self, node: NodeId, packet: Any, now: float, *, subscribed: bool) -> None:
         """An own message come back, one nobody here subscribed to, or a bundle of several.
 
         Each message of a bundle counts as held until its delivery, if only for no time.
         """
         if not packet.bundle:
             self.false_positives += packet.message.source != node
+            return
+        if not subscribed:
+            self.false_positives += len(packet.messages)
             return
         for part in packet.messages:
             message = part.message

@@ -1,32 +1,45 @@
 """Swarm testing: every seed draws a world of its own (size, holes, parameters, workload, links, one to five faults)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim.faults import (
+    ClockJump,
     Crash,
     Cutoff,
     Fault,
+    Flicker,
+    Half,
+    Hold,
+    LateTimers,
     LinkTrouble,
     Partition,
     Pause,
     Restart,
     Slow,
     Suspect,
+    TimersTwice,
     Trouble,
+    TwoSteps,
 )
+from cubecast.sim.plots import PLOTS
 from cubecast.sim.randomness import stream
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 
 FAULT_PHASE = 2000.0
+BATCHES = (*[1] * 20, *[3] * 6, 20)
+INTERESTS = 0.1
+PLOT = 0.06
 HEAL_AT = 3500.0
 
-CRASHES = ("crash", "cutoff")
+CRASHES = ("crash", "cutoff", "half")
 RETURNS = ("restart",)
 ORDERLY_LINKS = ("delay", "reorder", "slow", "duplicate")
-WRONG = ("suspect", "partition", "oneway", "pause", "loss", "suspicion")
+WRONG = ("suspect", "partition", "oneway", "pause", "loss", "resend", "suspicion", "flicker")
+INSIDE = ("twosteps", "twice", "late", "jump")
+SLOW_CONTROL = ("WaveAck", "WaveAck", "Wave", "Ack", "Stable", "Settle", "Welcome", "Obituary", "Publication")
 
 
 @dataclass(frozen=True)
@@ -38,12 +51,26 @@ class Profile:
     """Nodes subscribe and unsubscribe while it runs."""
     outsiders: bool
     """Nodes publish without being subscribed."""
-    settings: bool = False
+    held: tuple[str, ...] = ()
+    """Kinds of packets that may be held up."""
+    full: bool = False
+    """Protocol settings, interests and plots are drawn too: only cubecast has them."""
 
 
 PROFILES = {
-    "cubecast": Profile((*CRASHES, *RETURNS, *ORDERLY_LINKS, *WRONG), joins=True, outsiders=True, settings=True),
-    "vcube-pb": Profile((*CRASHES, "delay", "reorder", "slow"), joins=False, outsiders=True),
+    "cubecast": Profile(
+        (*CRASHES, *RETURNS, *ORDERLY_LINKS, *WRONG, *INSIDE, "hold"),
+        joins=True,
+        outsiders=True,
+        held=SLOW_CONTROL,
+        full=True,
+    ),
+    "vcube-pb": Profile(
+        (*CRASHES, "delay", "reorder", "slow", "hold"),
+        joins=False,
+        outsiders=True,
+        held=("Pub", "PubAck", "Membership"),
+    ),
     "vcube-ps": Profile(("delay", "reorder", "slow"), joins=True, outsiders=False),
 }
 PLAIN = Profile(("delay", "reorder", "slow"), joins=False, outsiders=False)
@@ -58,13 +85,13 @@ def draw(protocol: str, seed: int, profile: Profile | None = None) -> Schedule:
     topics = ("t",) if rng.random() < 0.8 else ("t", "u")
     members = {topic: _members(rng, nodes) for topic in topics}
     faults, suspicions = _faults(rng, nodes, profile)
-    return Schedule(
+    schedule = Schedule(
         protocol,
         seed,
         size,
         nodes,
         members,
-        _settings(rng, faults) if profile.settings else {},
+        _settings(rng, faults) if profile.full else {},
         rng.choice(("constant:100", "normal:100:25", "uniform:10:200", "uniform:1:600", "planetlab")),
         rng.random() < 0.3,
         tuple(sorted(_actions(rng, nodes, members, profile))),
@@ -75,6 +102,29 @@ def draw(protocol: str, seed: int, profile: Profile | None = None) -> Schedule:
         heal_at=HEAL_AT,
         coded=rng.random() < 0.1,
     )
+    return _embellish(rng, schedule) if profile.full else schedule
+
+
+def _embellish(rng: Random, schedule: Schedule) -> Schedule:
+    """Now and then interests in topics to come, or a plot."""
+    if rng.random() < INTERESTS:
+        schedule = replace(schedule, actions=tuple(sorted((*schedule.actions, *_interests(rng, schedule.nodes)))))
+    if rng.random() < PLOT:
+        schedule = rng.choice(PLOTS)(rng, schedule)
+    return schedule
+
+
+def _interests(rng: Random, nodes: tuple[NodeId, ...]) -> list[Action]:
+    actions = []
+    for node in rng.sample(nodes, rng.randint(1, 2)):
+        at = rng.uniform(0, FAULT_PHASE / 2)
+        actions.append(Action(round(at, 1), "follow", node, rng.choice(("n*", "*"))))
+        if rng.random() < 0.3:
+            actions.append(Action(round(at + rng.uniform(0, 1000), 1), "unfollow", node, "*"))
+    for _ in range(rng.randint(1, 6)):
+        at, topic = rng.uniform(0, FAULT_PHASE), f"n{rng.randint(1, 3)}"
+        actions.append(Action(round(at, 1), "publish", rng.choice(nodes), topic))
+    return actions
 
 
 def _members(rng: Random, nodes: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
@@ -85,7 +135,9 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
     settings = {
         "window": str(rng.choice((1, 2, 8, 64))),
         "max_batch": str(rng.choice((1, 2, 512))),
+        "max_batch_bytes": str(rng.choice((1, 3, 65_536))),
         "retry": str(rng.choice((250.0, 500.0, 1000.0))),
+        "aggregation": rng.choice(("off", "on")),
         "patience": "1500.0",
         "round_length": "500.0",
     }
@@ -104,7 +156,7 @@ def _actions(
         topic = rng.choice(topics)
         node = rng.choice(nodes if profile.outsiders and rng.random() < 0.3 else members[topic])
         at = rng.uniform(0, 200 if burst else FAULT_PHASE)
-        actions.append(Action(round(at, 1), "publish", node, topic, rng.choice((1, 1, 1, 3))))
+        actions.append(Action(round(at, 1), "publish", node, topic, rng.choice(BATCHES)))
     for _ in range(rng.randint(0, 6) if profile.joins else 0):
         node, topic = rng.choice(nodes), rng.choice(topics)
         at = rng.uniform(0, FAULT_PHASE)
@@ -131,23 +183,33 @@ def _faults(
                 node, peer = rng.sample(nodes, 2)
                 suspicions.append(Suspicion(at, node, peer))
             else:
-                faults += _fault(rng, kind, nodes, down, at, suspicions)
+                faults += _fault(rng, kind, profile, nodes, down, at, suspicions)
     return tuple(faults), tuple(suspicions)
 
 
 def _fault(
-    rng: Random, kind: str, nodes: tuple[NodeId, ...], down: set[NodeId], at: float, suspicions: list[Suspicion]
+    rng: Random,
+    kind: str,
+    profile: Profile,
+    nodes: tuple[NodeId, ...],
+    down: set[NodeId],
+    at: float,
+    suspicions: list[Suspicion],
 ) -> list[Fault]:
     until = round(at + rng.uniform(50, 1200), 1)
     node = rng.choice(nodes)
     match kind:
-        case "crash" | "cutoff" | "restart":
+        case "crash" | "cutoff" | "half" | "restart":
             if node in down or 2 * len(down) >= len(nodes):
                 return []
             down.add(node)
-            if kind == "cutoff":
-                return [Cutoff(node, rng.choice((0, 1, 1, 2, 3)), at)]
-            return [Crash(node, at)] if kind == "crash" else [Crash(node, at), Restart(node, until)]
+            return _end(rng, kind, node, at, until)
+        case "hold":
+            return [Hold(rng.choice(profile.held), rng.choice((100.0, 400.0, 1500.0)), at, until)]
+        case "flicker":
+            return [Flicker(node, rng.choice([one for one in nodes if one != node]), at)]
+        case "twosteps" | "twice" | "late" | "jump":
+            return [_inside(rng, kind, node, at, until)]
         case "pause":
             return [Pause(node, at, until)]
         case "suspect":
@@ -156,10 +218,34 @@ def _fault(
             return _partition(rng, kind, nodes, at, until, suspicions)
         case "slow":
             return [Slow(node, rng.choice((50.0, 400.0)), at, until)]
-        case "loss" | "duplicate":
+        case "loss" | "duplicate" | "resend":
             return [LinkTrouble(Trouble(kind), rng.choice((0.02, 0.1, 0.3)), at, until)]
         case _:
             return [LinkTrouble(Trouble(kind), rng.choice((50.0, 400.0)), at, until)]
+
+
+def _end(rng: Random, kind: str, node: NodeId, at: float, until: float) -> list[Fault]:
+    match kind:
+        case "cutoff":
+            return [Cutoff(node, rng.choice((0, 1, 1, 2, 3)), at)]
+        case "half":
+            return [Half(node, at)]
+        case "crash":
+            return [Crash(node, at)]
+        case _:
+            return [Crash(node, at), Restart(node, until)]
+
+
+def _inside(rng: Random, kind: str, node: NodeId, at: float, until: float) -> Fault:
+    match kind:
+        case "twosteps":
+            return TwoSteps(node, at, until)
+        case "twice":
+            return TimersTwice(node, at, until)
+        case "late":
+            return LateTimers(node, rng.choice((100.0, 700.0)), at, until)
+        case _:
+            return ClockJump(node, rng.choice((-5000.0, -300.0, 300.0, 5000.0)), at)
 
 
 def _partition(

@@ -1,16 +1,16 @@
 """Run one fault schedule: a phase of faults, then everything heals, then the world must come to rest."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.ids import NodeId
+from cubecast.ids import NodeId, Topic
 from cubecast.protocol.contract import Deliver
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import mask_of
-from cubecast.sim import faults
+from cubecast.sim import fault_injection
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
 from cubecast.sim.protocols import Setup, find, settings_of
@@ -21,7 +21,7 @@ from cubecast.sim.world import MachineFactory, World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import Kind
 
-MOST_EVENTS = 200_000
+MOST_EVENTS = 50_000
 HINTS = 3
 """How often, after healing, every node is told that it may talk to the others again."""
 CALM = 3
@@ -42,6 +42,16 @@ class _Receptions(Recorder):
             super().packet(node, incarnation, time, kind, peer, carried, **columns)
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """An interest in all topics that begin alike."""
+
+    begin: str
+
+    def __call__(self, topic: Topic) -> bool:
+        return topic.startswith(self.begin)
+
+
 @dataclass
 class Outcome:
     info: RunInfo
@@ -50,6 +60,8 @@ class Outcome:
     """Why the world did not come to rest, a line per thing some node waits for; empty when it did."""
     crash: str = ""
     """An assertion of a machine that did not hold."""
+    interests_known: dict[NodeId, float] = field(default_factory=dict)
+    """Nodes whose interest is known at the end, and since when."""
 
 
 def run(
@@ -85,7 +97,7 @@ def run(
     except (AssertionError, RemoteProtocolError, LookupError) as error:
         return Outcome(info, events, [], f"{type(error).__name__} at {world.now:g}: {error}")
     world.finish()
-    return Outcome(info, events, stuck)
+    return Outcome(info, events, stuck, interests_known=world.interests_known)
 
 
 def _install(schedule: Schedule, world: World) -> None:
@@ -97,7 +109,7 @@ def _install(schedule: Schedule, world: World) -> None:
     for at, node, peer in schedule.suspicions:
         world.at(at, world.suspect, node, peer)
     rng = stream(schedule.seed, "faults")
-    faults.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
+    fault_injection.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
     for k in range(HINTS):
         world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world)
     if schedule.reactions:
@@ -112,6 +124,10 @@ def _act(world: World, action: Action) -> None:
             world.publish(action.node, action.topic, [b"%d" % k for k in range(action.messages)])
         case "subscribe":
             world.subscribe(action.node, action.topic)
+        case "follow":
+            world.follow(action.node, Beginning(action.topic.removesuffix("*")))
+        case "unfollow":
+            world.follow(action.node, None)
         case _:
             world.unsubscribe(action.node, action.topic)
 
@@ -123,7 +139,7 @@ def _react(schedule: Schedule, world: World, rng: Random) -> None:
         nonlocal left
         if left and effect.message.source != node and rng.random() < 0.3:
             left -= 1
-            world.at(now + rng.choice((0.0, rng.uniform(0, 200))), world.publish, node, effect.topic, (b"re",))
+            world.at(now + rng.choice((0.0, rng.uniform(0, 200))), world.publish, node, effect.topic, (b"0",))
 
     world.on_deliver = answer
 

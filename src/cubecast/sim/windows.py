@@ -22,7 +22,6 @@ from cubecast.errors import LocalProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.contract import Deliver, Effects, Machine, Send
 from cubecast.protocol.vcube.fault_free import FaultFree
-from cubecast.wire.codec import encode
 
 if TYPE_CHECKING:
     from cubecast.sim.world import World
@@ -165,14 +164,14 @@ class Windows:
                 effects = on_packet(time, sender, packet)
                 if packet.publication:
                     if packet.bundle or packet.topic not in subscribed:
-                        statistics.count_unusual(node, packet, time)
+                        statistics.count_unusual(node, packet, time, subscribed=packet.topic in subscribed)
                     else:
                         arrived = packet.message
             for effect in effects:
                 if type(effect) is Send:
                     sent, copies, ready = effect.packet, len(effect.peers), time + processing
                     if sent.frame is None:
-                        sent.frame, sent.born = encode(sent), time
+                        world.frame(sent, time)
                     sent_at.append(place)
                     packets.append(sent)
                     peers.append(effect.peers)
@@ -203,7 +202,7 @@ class Windows:
         """A publication was not delivered as it arrived."""
         statistics = self._world.statistics
         if packet.message.source == node:
-            statistics.count_unusual(node, packet, time)
+            statistics.count_unusual(node, packet, time, subscribed=True)
         else:
             statistics.reception.append(time - packet.born)
             statistics.hold(node, packet.topic, packet.message, time)

@@ -17,7 +17,11 @@ from cubecast.protocol.contract import (
     Deliver,
     Effects,
     Failed,
+    Follower,
     Gap,
+    Interest,
+    InterestKnown,
+    InterestMatched,
     Machine,
     Observe,
     Published,
@@ -64,6 +68,7 @@ class World:
         self.crashed: dict[NodeId, float] = {}
         self.paused: dict[NodeId, list[tuple[Any, ...]]] = {}
         self.subscriptions: dict[NodeId, set[str]] = {node: set() for node in nodes}
+        self.interests_known: dict[NodeId, float] = {}  # since when
         self._make = make
         self._coded = coded
         self._careful = careful
@@ -136,7 +141,8 @@ class World:
             arrived = None
             if packet.publication:
                 if packet.bundle or packet.topic not in subscriptions[node] or packet.message.source == node:
-                    self.statistics.count_unusual(node, packet, time)
+                    known = packet.topic in subscriptions[node]
+                    self.statistics.count_unusual(node, packet, time, subscribed=known)
                 else:
                     arrived = packet.message
                     received(time - packet.born)
@@ -144,7 +150,7 @@ class World:
                 if type(effect) is Send:
                     sent = effect.packet
                     if sent.frame is None:
-                        sent.frame, sent.born = encode(sent), time
+                        self.frame(sent, time)
                     send(time, node, effect.peers, sent)
                 elif type(effect) is not Deliver:
                     self.interpret(node, effect)
@@ -169,6 +175,12 @@ class World:
             sender(*packet)
         elif node in self.paused:
             self.paused[node].append(event)
+
+    def frame(self, packet: Any, now: float) -> None:
+        """Encode it; a publication that left a bundle, or was stamped anew, is as old as its first message."""
+        packet.frame = encode(packet)
+        births = self.statistics.births
+        packet.born = births.get((packet.topic, packet.message), now) if packet.publication else now
 
     def _after(self, node: NodeId) -> None:
         self._cause = None
@@ -216,9 +228,28 @@ class World:
             return self._postpone(node, self.unsubscribe, node, topic)
         if node in self.crashed or topic not in self.subscriptions[node]:
             return False
-        self._record(node, Kind.UNSUBSCRIBE, topic=topic)
-        self.subscriptions[node].discard(topic)
-        return self._request(node, lambda machine: machine.unsubscribe(self.now, topic))
+        try:
+            effects = self.machines[node].unsubscribe(self.now, topic)
+        except LocalProtocolError:
+            self.statistics.refused += 1
+            return False
+        stays = isinstance(self.machines[node], Follower) and Unsubscribed(topic) not in effects
+        if not stays:  # an interest may still match the topic
+            self._record(node, Kind.UNSUBSCRIBE, topic=topic)
+            self.subscriptions[node].discard(topic)
+        self._apply(node, effects)
+        return True
+
+    def follow(self, node: NodeId, interest: Interest | None) -> bool:
+        """Declare an interest in topics, known or to come; False when the node is down or its protocol cannot."""
+        if node in self.paused:
+            return self._postpone(node, self.follow, node, interest)
+        machine = self.machines[node]
+        if node in self.crashed or not isinstance(machine, Follower):
+            return False
+        self.interests_known.pop(node, None)
+        self._apply(node, machine.follow(self.now, interest))
+        return True
 
     def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
         self.paused[node].append((self.now, 0, CALL, call, arguments))
@@ -245,6 +276,7 @@ class World:
             self._away.add(node)
             self.paused.pop(node, None)
             self.subscriptions[node] = set()
+            self.interests_known.pop(node, None)
 
     def restart(self, node: NodeId) -> None:
         """A new machine with the next incarnation; it remembers nothing."""
@@ -286,6 +318,12 @@ class World:
         elif node not in self.crashed:
             self._apply(node, self.machines[node].on_peer_up(self.now, peer))
 
+    def wrap(self, node: NodeId, between: Callable[[Machine], Machine]) -> None:
+        """Put something between the world and this node's machine, and those of its later incarnations."""
+        make = self._make
+        self._make = lambda one, incarnation: between(make(one, incarnation)) if one == node else make(one, incarnation)
+        self.machines[node] = between(self.machines[node])
+
     def finish(self) -> None:
         """Close every history: the run is over and nothing is under way."""
         for node in self.nodes:
@@ -300,7 +338,7 @@ class World:
         for effect in effects:
             if type(effect) is Send:
                 if effect.packet.frame is None:
-                    effect.packet.frame, effect.packet.born = encode(effect.packet), self.now
+                    self.frame(effect.packet, self.now)
                 send(self.now, node, effect.peers, effect.packet)
             elif type(effect) is Deliver:
                 self._deliver(node, effect, at_once=False)
@@ -353,6 +391,10 @@ class World:
                 self._record_acknowledged(node, incarnation, effect)
             case Reincarnated():
                 self._reincarnate(node, effect)
+            case InterestMatched():
+                self._match_interest(node, effect)
+            case InterestKnown():
+                self.interests_known[node] = self.now
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
                 self._record_effect(node, effect)
@@ -362,11 +404,16 @@ class World:
                 assert_never(effect)
 
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> None:
+        self.interests_known.pop(node, None)
         self._record(node, Kind.STOP)
         self.incarnations[node] = effect.incarnation
         self._record(node, Kind.START)
         for topic in effect.topics:
             self._record(node, Kind.SUBSCRIBE, topic=topic)
+
+    def _match_interest(self, node: NodeId, effect: InterestMatched) -> None:
+        self._record(node, Kind.SUBSCRIBE if effect.on else Kind.UNSUBSCRIBE, topic=effect.topic)
+        (self.subscriptions[node].add if effect.on else self.subscriptions[node].discard)(effect.topic)
 
     def _set_timer(self, node: NodeId, effect: SetTimer) -> None:
         key, incarnation = (node, effect.timer), self.incarnations[node]

@@ -9,22 +9,26 @@ from typing import Any, get_type_hints
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.ids import MessageId
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
-from cubecast.protocol.vcube.cubecast.packets import PACKETS as CUBECAST_PACKETS
+from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
-from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
+from cubecast.protocol.vcube.packets import MOST_SOURCES, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
 
 # Tags are part of the format: append, never renumber.
 PACKETS: tuple[type, ...] = (
     *(Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle),
-    *CUBECAST_PACKETS,
+    *FIRST_PACKETS,
     Membership,
+    *LATER_PACKETS,
 )
-MAX_PACKET_BYTES = 1 << 20
+MAX_PACKET_BYTES = (1 << 20) + (1 << 16)
+"""A message of a mebibyte, and room for what the protocol says about it."""
 
 _encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
+_PUB = PACKETS.index(Pub)
 _tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 
 
@@ -34,6 +38,12 @@ def _decoder(cls: type) -> msgspec.msgpack.Decoder[Any]:
 
 
 _decoders = [_decoder(cls) for cls in PACKETS]
+
+
+def _check_sources(message: MessageId, barrier: tuple[MessageId, ...]) -> None:
+    """They become bits of masks when the packet is made: a huge one would fill the memory."""
+    if not all(0 <= one.source < MOST_SOURCES for one in (message, *barrier)):
+        raise RemoteProtocolError("malformed Pub: a source that does not exist")
 
 
 def encode(packet: Any) -> bytes:
@@ -48,8 +58,11 @@ def decode(data: bytes) -> Any:
     if tag >= len(PACKETS):
         raise RemoteProtocolError(f"unknown packet tag {tag}")
     try:
-        packet = PACKETS[tag](*_decoders[tag].decode(memoryview(data)[1:]))
+        values = _decoders[tag].decode(memoryview(data)[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"malformed {PACKETS[tag].__name__}: {error}") from None
+    if tag == _PUB:
+        _check_sources(values[1], values[3])
+    packet = PACKETS[tag](*values)
     packet.frame = data
     return packet

@@ -17,7 +17,6 @@ from cubecast.protocol.contract import (
     Unsubscribed,
 )
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.machine import Timer
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     Dependency,
@@ -35,6 +34,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Welcome,
     bitmap,
 )
+from cubecast.protocol.vcube.cubecast.timers import Timer
 
 ALL = 0b1111
 
@@ -109,6 +109,21 @@ class TestPublishing:
         effects = machine.on_packet(1.0, 2, Ack(0, (), "t", (MessageId(0, 0, 1),)))
         assert of(Acknowledged, effects) == [Acknowledged("t", 1)]
         assert [(one.counter, one.count) for one in of(Published, effects)] == [(2, 2)]
+
+    @pytest.mark.parametrize(
+        ("sizes", "batches"),
+        [
+            ([4, 4, 4], [2, 1]),
+            ([9, 1, 1], [1, 2]),
+            ([1, 9, 8], [1, 1, 1]),
+            ([1, 1, 1, 1, 1, 1], [3, 3]),
+            ([0, 8, 0], [3]),
+        ],
+    )
+    def test_a_batch_ends_with_its_bytes_or_its_messages_and_a_large_message_goes_alone(self, sizes, batches):
+        machine = node(0, max_batch_bytes=8, max_batch=3)
+        effects = machine.publish(0.0, "t", [b"x" * size for size in sizes])
+        assert [one.count for one in of(Published, effects)] == batches
 
     def test_an_outsider_asks_everybody_first(self):
         machine = node(3, members=0b0111)
@@ -314,6 +329,20 @@ class TestFaults:
         assert not of(Reincarnated, machine.on_packet(1.0, 1, Obituary(0, (), 0, bitmap(0b0011))))
         assert of(Reincarnated, machine.on_packet(1.0, 1, Obituary(0, (), 0, bitmap(0b0111))))
 
+    def test_somebody_we_know_and_who_never_heard_of_us_began_alone_and_gives_way_if_it_has_fewer_friends(self):
+        machine = node(3)
+        effects = machine.on_packet(1.0, 1, Obituary(0, (), 0, bitmap(0b0010), stranger=True))
+        assert not of(Reincarnated, effects)
+        assert sent(Obituary, effects) == [((1,), Obituary(0, (), 0, bitmap(0b1101)))]
+
+    def test_a_welcome_that_comes_after_one_began_alone_is_answered_as_by_a_stranger(self):
+        machine = Cubecast(3, Parameters(2, ids=ALL))
+        machine.on_start(0.0)
+        machine.on_timer(2000.0, Timer.ALONE)
+        effects = machine.on_packet(2001.0, 1, Welcome(0, (), 0, True, (Standing(1, 0, True),)))
+        assert sent(Obituary, effects) == [((1,), Obituary(0, (), 0, bitmap(0b1000), stranger=True))]
+        assert of(Reincarnated, machine.on_packet(2002.0, 1, Obituary(0, (), 0, bitmap(0b0111))))
+
     def test_a_newcomer_takes_part_when_everybody_alive_knows_it(self):
         machine = Cubecast(3, Parameters(2, founders=0b0111, ids=ALL))
         effects = machine.on_start(0.0)
@@ -336,6 +365,7 @@ class TestFaults:
     [
         {"dimension": 0},
         {"dimension": 2, "window": 0},
+        {"dimension": 2, "max_batch_bytes": 0},
         {"dimension": 2, "retry": 0.0},
         {"dimension": 2, "founders": 1 << 4},
     ],

@@ -4,6 +4,7 @@ from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, 
 from cubecast.experiments.causal_aggregation.explanations import EXPLANATIONS
 from cubecast.experiments.causal_aggregation.figure_4_5 import latencies, latencies_of_pairs, one_tree_or_many
 from cubecast.experiments.causal_aggregation.readings import CHOSEN, PUBLISHED
+from cubecast.experiments.causal_aggregation.table_4_1 import curves
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
@@ -26,6 +27,7 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         ledger=Ledger(all_findings(rates, chosen), EXPLANATIONS),
         beside={PUBLISHED.name: Ledger(all_findings(rates, published))},
         series={
+            "Table 4.1": curves({CHOSEN.name: chosen, PUBLISHED.name: published}),
             "Figure 4.4": latencies(chosen),
             "Figure 4.5": latencies_of_pairs(chosen),
             "Figures 4.8 and 4.9": one_tree_or_many(chosen),

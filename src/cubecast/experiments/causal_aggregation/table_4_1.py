@@ -1,6 +1,7 @@
 """Table 4.1: packets sent without and with aggregation, and how many of the latter carry more than one message."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from cubecast.experiments.causal_aggregation.results import Results, Run, percent, share
 from cubecast.experiments.ledger import Claim, Comparison, Finding
@@ -23,6 +24,19 @@ def reduction(run: Run) -> float:
 
 def aggregated(run: Run) -> float:
     return 100 - share(run["aggr"]["messages_per_packet"], 1, 1)
+
+
+def curves(readings: Mapping[str, Results]) -> dict[str, Any]:
+    """The table drawn by size: the paper's values beside ours under each reading."""
+    sizes = next(iter(readings.values())).sizes
+    return {"nodes": sizes} | {
+        f"{what} (%), {which}": values
+        for what, measure, column in (("packets saved", reduction, 1), ("several messages", aggregated, 2))
+        for which, values in (
+            ("paper", [PAPER[nodes][column] if nodes in PAPER else None for nodes in sizes]),
+            *((name, [results.mean(nodes, measure) for nodes in sizes]) for name, results in readings.items()),
+        )
+    }
 
 
 def findings(results: Results) -> Iterator[Finding]:

@@ -5,15 +5,16 @@ itself, that second call breaks the connection and fills the terminal with trace
 """
 
 import threading
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark import RDD
 
 
 class Job:
     """Starts at once; `result` waits for the end and can be interrupted."""
 
-    def __init__(self, frame: DataFrame, group: str) -> None:
-        self._frame = frame
+    def __init__(self, tasks: "RDD[Any]", group: str) -> None:
+        self._tasks = tasks
         self._group = group
         self._error: Exception | None = None
         self._ended = threading.Event()
@@ -31,9 +32,9 @@ class Job:
     def _collect(self) -> None:
         try:
             # A job group belongs to the thread that sets it.
-            context = self._frame.sparkSession.sparkContext
+            context = self._tasks.context
             context.setJobGroup(self._group, "sweep", interruptOnCancel=True)
-            self._frame.collect()
+            self._tasks.collect()
         except Exception as error:
             self._error = error
         finally:

@@ -10,7 +10,7 @@ from cubecast.experiments.sweep.kinds import PointKind, find_kind
 Batch: TypeAlias = tuple[Point, ...]
 
 SHORT_SECONDS = 0.3
-"""A task costs about 30 ms besides its work, so points below this share one …"""
+"""A task costs about 15 ms besides its work, so points below this share one …"""
 BATCH_SECONDS = 1.0
 """… that lasts about so long."""
 TASKS_PER_CORE = 8

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Parameters
 from cubecast.experiments.sweep.store import temporary_name
 
 TIMING = ("started", "seconds", "cpu_seconds", "attempt", "worker", "wall_seconds", "events_per_second")
 """Columns that differ between two executions of the same sweep; all others do not."""
+ABOUT = b"cubecast.sweep"
 
 
 def row_of(sweep: str, parameters: Parameters, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,13 +41,33 @@ def flat(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{column(name)}", value
 
 
-def write_results(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+@dataclass(frozen=True)
+class About:
+    """What the table says of itself, in its Parquet metadata: enough to summarise it without the sweep's definition."""
+
+    sweep: str
+    seed: int
+    varied: list[str]
+    headline: list[str]
+
+
+def write_results(rows: Sequence[Mapping[str, Any]], path: Path, about: About) -> None:
     """In one step, with null where a point has no such column."""
     names = dict.fromkeys(name for row in rows for name in row)
     table = pa.table({name: _array([row.get(name) for row in rows]) for name in names})
     temporary = temporary_name(path)
-    pq.write_table(table, temporary)
+    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(asdict(about))}), temporary)
     temporary.replace(path)
+
+
+def read_results(path: Path) -> tuple[About, list[dict[str, Any]]]:
+    """A table that `write_results` wrote, and nothing else."""
+    try:
+        table = pq.read_table(path)
+        about = About(**json.loads(table.schema.metadata[ABOUT]))
+    except (OSError, pa.ArrowException, TypeError, KeyError, ValueError):
+        raise BadInput(f"{path} is not the result of a sweep") from None
+    return about, table.to_pylist()
 
 
 def _array(values: list[Any]) -> pa.Array:

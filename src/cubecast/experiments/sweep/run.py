@@ -1,15 +1,13 @@
 """Runs a sweep on Spark. The driver plans, waits, and gathers; every point is somebody else's task."""
 
-import pickle
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
@@ -19,9 +17,9 @@ from cubecast.experiments.sweep.job import Job
 from cubecast.experiments.sweep.kinds import find_kind
 from cubecast.experiments.sweep.plan import Batch, batches, checked_points
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
-from cubecast.experiments.sweep.results import column, means, row_of, write_results
+from cubecast.experiments.sweep.results import About, column, means, row_of, write_results
 from cubecast.experiments.sweep.store import Store
-from cubecast.experiments.sweep.task import OK, Work, run_batch
+from cubecast.experiments.sweep.task import OK, Work, run_batches
 
 MOST_NAMED = 5
 
@@ -91,16 +89,16 @@ def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: List
             "do driver and executors see the same directory?"
         )
     rows = _rows(sweep, points, complete, store)
-    write_results(rows, store.results)
-    return _outcome(sweep, points, rows, len(waiting), time.perf_counter() - began, store)
+    about = About(sweep.name, sweep.seed, [column(name) for name in sweep.varied()], list(kind.headline))
+    write_results(rows, store.results, about)
+    return _outcome(about, points, rows, len(waiting), time.perf_counter() - began, store)
 
 
 def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[str], listener: Listener) -> None:
-    """One partition per batch, in order. `range` with as many partitions as rows is never coalesced into fewer."""
+    """One partition per batch, in order. An RDD, as no column is involved: workers need not load Arrow and pandas."""
     context, store = spark.sparkContext, Store(Path(work.directory))
     group = f"sweep-{uuid4()}"
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_task_of(work, tasks), "id string")
-    job = Job(frame, group)
+    job = Job(context.parallelize(tasks, len(tasks)).mapPartitions(partial(run_batches, work)), group)
     with Watch(store, points, context.statusTracker(), group, listener):
         try:
             error = job.result()
@@ -110,19 +108,6 @@ def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[st
             raise
     if error is not None:
         raise SweepFailedError(_told(store, error)) from error
-
-
-def _task_of(work: Work, tasks: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # Packed one by one: a task unpacks its own batch and not those of all others.
-    packed = [pickle.dumps(batch) for batch in tasks]
-
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for some in numbers:
-            for number in some.column(0).to_pylist():
-                ids = list(run_batch(work, pickle.loads(packed[number])))
-                yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
-
-    return run
 
 
 def _told(store: Store, error: Exception) -> str:
@@ -147,15 +132,14 @@ def _rows(sweep: Sweep, points: list[Point], complete: dict[str, Parameters], st
 
 
 def _outcome(
-    sweep: Sweep, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: Store
+    about: About, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: Store
 ) -> Outcome:
     labels = {point.id: point.label for point in points}
     slowest = sorted(rows, key=lambda row: -row["seconds"])[:MOST_NAMED]
     failed = [row for row in rows if row["status"] != OK]
-    varied = [column(name) for name in sweep.varied()]
     return Outcome(
-        sweep=sweep.name,
-        seed=sweep.seed,
+        sweep=about.sweep,
+        seed=about.seed,
         points=len(points),
         executed=executed,
         reused=len(points) - executed,
@@ -165,5 +149,5 @@ def _outcome(
         results=str(store.results),
         slowest=[{"point": labels[row["id"]], "seconds": round(row["seconds"], 3)} for row in slowest],
         failed=[{"point": labels[row["id"]], "error": row["error"]} for row in failed[:MOST_NAMED]],
-        means=means(rows, varied, find_kind(sweep.point).headline),
+        means=means(rows, about.varied, about.headline),
     )

@@ -1,14 +1,16 @@
 """What happens on an executor: run the points of one batch, each result in its file before the next begins."""
 
+import gc
 import os
 import platform
 import shutil
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +35,30 @@ class Work:
     """Where the driver finds modules: a kind of point in a user's own module must be found by workers too."""
 
 
+def run_batches(work: Work, batches: Iterable[Batch]) -> Iterator[str]:
+    """A Spark task: one batch, unless somebody merged partitions."""
+    for batch in batches:
+        yield from run_batch(work, batch)
+
+
 def run_batch(work: Work, batch: Batch) -> Iterator[str]:
     """The ids of the points that were run here. On a second attempt, what the first one finished is left alone."""
     sys.path.extend(path for path in work.search_path if path not in sys.path)
     store = Store(Path(work.directory))
     kind = find_kind(work.kind)
+    _settle()
     for point in batch:
         if not store.is_finished(point.id):
             store.begin(point, _worker())
             store.finish(point, _result(work, store, kind, point))
             yield point.id
+
+
+@cache
+def _settle() -> None:
+    """Once per worker: Spark's daemon collects garbage after every task, and need not look at all modules each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _result(work: Work, store: Store, kind: PointKind, point: Point) -> dict[str, Any]:

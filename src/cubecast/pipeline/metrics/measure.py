@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from cubecast.pipeline.metrics import tables
 from cubecast.pipeline.metrics.headers import Header
 from cubecast.pipeline.metrics.source import read_events, read_headers
-from cubecast.pipeline.metrics.summary import STATISTICS, describe, histogram, over_runs
+from cubecast.pipeline.metrics.summary import STATISTICS, describe, histogram, over_runs, quantiles
 from cubecast.pipeline.metrics.traffic import traffic
 from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.staging import find_runs
@@ -32,7 +32,7 @@ SERVICE_DDL = "run string, transmission_time double, queued_control boolean"
 
 @dataclass(frozen=True)
 class Metrics:
-    """Small tables in memory, the per-node and histogram tables as frames."""
+    """Small tables in memory, the longer ones as frames."""
 
     runs: list[dict[str, Any]]
     """Per run: header, totals, and one `{count, mean, std, ci99, min, p50, p90, p99, max}` per distribution."""
@@ -74,6 +74,7 @@ def measure_events(spark: SparkSession, events: DataFrame, headers: Sequence[Hea
         "totals": spark.createDataFrame([_in_order(total) for total in totals.values()], TOTALS_DDL),
         "distributions": spark.createDataFrame(distributions, DISTRIBUTIONS_DDL),
         "histograms": histogram(spread.where(F.col("metric").isin(list(tables.COUNTED)))),
+        "quantiles": quantiles(spread.where(F.col("metric").isin(list(tables.TIMED)))),
         "nodes": per_node,
     }
     settings = spark.createDataFrame([(h.run, h.setting) for h in headers], "run string, setting string")

@@ -51,6 +51,17 @@ def histogram(values: DataFrame) -> DataFrame:
     )
 
 
+def quantiles(values: DataFrame) -> DataFrame:
+    """The curve of each distribution, in hundredths from the least value to the greatest. → run, metric, rank, value"""
+    return (
+        values.select("run", "metric", "value")
+        .groupBy("run", "metric")
+        .agg(F.percentile_approx("value", [step / 100 for step in range(101)], RANK_ACCURACY).alias("ranked"))
+        .select("run", "metric", F.posexplode("ranked").alias("step", "value"))
+        .select("run", "metric", (F.col("step") / 100).alias("rank"), "value")
+    )
+
+
 def over_runs(spark: SparkSession, values: DataFrame, most: int) -> DataFrame:
     """One value per run and metric, over the runs of one setting, of which there are at most `most`.
 

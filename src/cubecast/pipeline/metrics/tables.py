@@ -41,6 +41,8 @@ RATIOS: Final = (
 )
 COUNTED: Final = ("messages_per_packet", "bytes_per_packet", "barrier_size", "vector_size", "vector_changed", "hops")
 """Metrics whose values are whole numbers, worth a histogram."""
+TIMED: Final = ("reception_latency", "delivery_latency", "holding_time")
+"""Metrics whose whole distribution is worth a curve."""
 
 
 class Stages(NamedTuple):

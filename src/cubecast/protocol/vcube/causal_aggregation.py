@@ -20,14 +20,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
+from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Effects, Observe, Send
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery
-from cubecast.protocol.vcube.causal_packets import HEADER_BYTES, CausalMessage, CausalPacket, Vector, fill, rebuild
-from cubecast.protocol.vcube.fault_free import FaultFree
+from cubecast.protocol.vcube.causal_packets import (
+    CausalMessage,
+    CausalPacket,
+    Vector,
+    check_mtu,
+    check_names,
+    fill,
+    rebuild,
+)
+from cubecast.protocol.vcube.fault_free import Broadcast
 from cubecast.protocol.vcube.topology import children
 
 ROOT: NodeId = 0
@@ -64,8 +72,7 @@ class CausalParameters:
     mtu: int = 1500
 
     def __post_init__(self) -> None:
-        if self.mtu <= HEADER_BYTES:
-            raise BadInput(f"an MTU of {self.mtu} bytes leaves no room after the {HEADER_BYTES}-byte header")
+        check_mtu(self.mtu)
 
 
 class Held:
@@ -257,7 +264,7 @@ class Group:
         self.delivery.invariants()
 
 
-class CausalBroadcast(FaultFree):
+class CausalBroadcast(Broadcast):
     """The machine of one node; a group per topic, each with its own clocks."""
 
     def __init__(
@@ -288,20 +295,10 @@ class CausalBroadcast(FaultFree):
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         if type(packet) is not CausalPacket or not packet.messages:
             raise RemoteProtocolError(f"node {sender} sent a {type(packet).__name__} to a causal broadcast")
-        size = 1 << self.dimension
-        for message in packet.messages:
-            named = (message.message.source, *(k for k, _ in message.changed))
-            if min(named) < 0 or max(named) >= size:
-                raise RemoteProtocolError(f"node {sender} sent {message.message} that names nodes outside the cube")
+        check_names(sender, packet.messages, 1 << self.dimension)
         effects: Effects = []
         self.group(packet.topic).receive(packet, effects)
         return effects
-
-    def subscribe(self, now: float, topic: str) -> Effects:
-        raise LocalProtocolError("a broadcast reaches every node from the start; there is nothing to subscribe to")
-
-    def unsubscribe(self, now: float, topic: str) -> Effects:
-        raise LocalProtocolError("a broadcast reaches every node; nobody can leave it")
 
     def invariants(self) -> None:
         for group in self.groups.values():

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
+from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import Counter, MessageId, NodeId
 from cubecast.protocol.contract import Packet
 
@@ -57,6 +58,19 @@ def rebuild(previous: Vector, changed: Vector) -> Vector:
     if not previous:
         return changed
     return tuple(sorted({**dict(previous), **dict(changed)}.items()))
+
+
+def check_mtu(mtu: int) -> None:
+    if mtu <= HEADER_BYTES:
+        raise BadInput(f"an MTU of {mtu} bytes leaves no room after the {HEADER_BYTES}-byte header")
+
+
+def check_names(sender: NodeId, messages: Sequence[CausalMessage], size: int) -> None:
+    """Refuse messages that name nodes which a cube of this size does not have."""
+    for message in messages:
+        named = (message.message.source, *(k for k, _ in message.changed))
+        if min(named) < 0 or max(named) >= size:
+            raise RemoteProtocolError(f"node {sender} sent {message.message} that names nodes outside the cube")
 
 
 def fill(messages: Sequence[CausalMessage], mtu: int) -> Iterator[tuple[CausalMessage, ...]]:

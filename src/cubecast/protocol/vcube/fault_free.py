@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from cubecast.errors import LocalProtocolError
-from cubecast.ids import NodeId
+from cubecast.ids import NodeId, Topic
 from cubecast.protocol.contract import Effects
 
 
@@ -21,3 +21,15 @@ class FaultFree:
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
         return []
+
+
+class Broadcast(FaultFree):
+    """Besides, everybody gets everything."""
+
+    __slots__ = ()
+
+    def subscribe(self, now: float, topic: Topic) -> Effects:
+        raise LocalProtocolError("a broadcast reaches every node from the start; there is nothing to subscribe to")
+
+    def unsubscribe(self, now: float, topic: Topic) -> Effects:
+        raise LocalProtocolError("a broadcast reaches every node; nobody can leave it")

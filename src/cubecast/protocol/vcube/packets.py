@@ -10,6 +10,10 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from cubecast.ids import Counter, MessageId, NodeId
 from cubecast.protocol.contract import Deliver, Packet
 from cubecast.protocol.order.barrier import Groups, grouped
+from cubecast.protocol.vcube.topology import MAX_DIMENSION
+
+MOST_SOURCES = 1 << MAX_DIMENSION
+"""Sources become bits of masks: whoever takes a `Pub` from outside makes sure first that they lie below this."""
 
 
 class Operation(Enum):

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
+from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Acknowledged, CancelTimer, Effect, Effects, Observe, Send, SetTimer
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery
@@ -22,8 +22,10 @@ from cubecast.protocol.vcube.causal_packets import (
     AckBundle,
     Bundle,
     CausalMessage,
+    check_mtu,
+    check_names,
 )
-from cubecast.protocol.vcube.fault_free import FaultFree
+from cubecast.protocol.vcube.fault_free import Broadcast
 from cubecast.protocol.vcube.topology import children
 
 
@@ -36,8 +38,7 @@ class BundlingParameters:
     def __post_init__(self) -> None:
         if self.wait < 0:
             raise BadInput(f"a bundle cannot wait {self.wait} units of time")
-        if self.mtu <= HEADER_BYTES:
-            raise BadInput(f"an MTU of {self.mtu} bytes leaves no room after the {HEADER_BYTES}-byte header")
+        check_mtu(self.mtu)
 
 
 class Buffer:
@@ -72,7 +73,7 @@ class BundledTopic:
         self.acknowledged: Counter = 0
 
 
-class TimerBundling(FaultFree):
+class TimerBundling(Broadcast):
     """The machine of one node."""
 
     def __init__(
@@ -111,11 +112,7 @@ class TimerBundling(FaultFree):
         raise RemoteProtocolError(f"node {sender} sent a {type(packet).__name__} to a bundling broadcast")
 
     def _on_bundle(self, now: float, sender: NodeId, packet: Bundle) -> Effects:
-        size = 1 << self.dimension
-        for message in packet.messages:
-            named = (message.message.source, *(k for k, _ in message.changed))
-            if min(named) < 0 or max(named) >= size:
-                raise RemoteProtocolError(f"node {sender} sent {message.message} that names nodes outside the cube")
+        check_names(sender, packet.messages, 1 << self.dimension)
         state, effects = self._topic(packet.topic), list[Effect]()
         fresh = []
         for message in packet.messages:
@@ -210,12 +207,6 @@ class TimerBundling(FaultFree):
         return effects
 
     # The rest of a machine
-
-    def subscribe(self, now: float, topic: str) -> Effects:
-        raise LocalProtocolError("a broadcast reaches every node from the start; there is nothing to subscribe to")
-
-    def unsubscribe(self, now: float, topic: str) -> Effects:
-        raise LocalProtocolError("a broadcast reaches every node; nobody can leave it")
 
     def invariants(self) -> None:
         for state in self.topics.values():

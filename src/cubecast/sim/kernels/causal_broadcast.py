@@ -118,7 +118,7 @@ class CausalRun:
     @property
     def delivery_times(self) -> Floats:
         """Per node and message."""
-        times: Floats = self._state.cells["delivery"]
+        times: Floats = self._state.times["delivery"]
         return times
 
     @cached_property
@@ -131,7 +131,7 @@ class CausalRun:
         return self._latency("delivery")
 
     def _latency(self, field: str) -> Floats:
-        latency: Floats = self._state.cells[field] - self._scenario.times
+        latency: Floats = self._state.times[field] - self._scenario.times
         m = np.arange(latency.shape[1])
         latency[m // self._scenario.per_node, m] = np.nan
         latency[:, ~self.published] = np.nan

@@ -7,7 +7,7 @@ levels; this file only says them with bit sets.
 
 import numpy as np
 
-from cubecast.sim.kernels.calendar import pop, push
+from cubecast.sim.kernels.calendar import COUNT, pop, push
 from cubecast.sim.kernels.causal_tables import (
     AWAITED,
     BATCHED,
@@ -24,11 +24,13 @@ from cubecast.sim.kernels.causal_tables import (
     Scenario,
     Tables,
 )
-from cubecast.sim.kernels.compiled import compiled
+from cubecast.sim.kernels.compiled import compiled, prefetch
 
 HEADER_BYTES = 20
 SOURCE_BYTES = 2
 ENTRY_BYTES = 4
+
+_AHEAD = 8  # events: about as many as memory takes to answer
 
 _ONE = np.uint64(1)
 _LOW = np.uint64(63)
@@ -53,11 +55,25 @@ def run(s: Scenario, t: Tables) -> None:
         place = pop(t.calendar)
         if place < 0:
             return
+        _look_ahead(s, t, place + _AHEAD)
         entry = t.calendar.due[place]
         if entry.event < messages:
             _publish(s, t, entry.event, entry.time)
         else:
-            _receive(s, t, entry.event - messages, entry.time, entry.note)
+            _receive(s, t, entry.time, entry.note)
+
+
+@compiled
+def _look_ahead(s: Scenario, t: Tables, place: int) -> None:
+    """Fetch what an event that is soon due will touch: by then it has left the cache."""
+    if place < t.calendar.now[COUNT]:
+        note = t.calendar.due[place].note
+        if note >= 0:
+            node, m = note >> MESSAGE_BITS, note & (1 << MESSAGE_BITS) - 1
+            prefetch(s.delays, (m, node))
+            prefetch(t.times, (node, m))
+        else:
+            prefetch(t.pool, (~note,))
 
 
 # Bit sets, as rows of a matrix
@@ -136,12 +152,12 @@ def _publish(s: Scenario, t: Tables, m: int, time: float) -> None:
             word &= word - _ONE
     t.entries[m] = _entries(s, t, m)
     _add(t.here, node, DELIVERED, m)
-    t.cells[node, m].delivery = time
+    t.times[node, m].delivery = time
     if s.single and node != 0:
         _send_one(s, t, time, node, s.dimension, m)
         return
     _add(t.here, node, RECEIVED, m)
-    t.cells[node, m].reception = time
+    t.times[node, m].reception = time
     for c in range(s.dimension):
         _send_one(s, t, time, node, c, m)
 
@@ -197,25 +213,31 @@ def _send(s: Scenario, t: Tables, time: float, node: int, c: int, count: int, si
     packet.first = pooled - count
     packet.count = count
     packet.size = size
-    # What a packet of one message needs on arrival comes back with the event, without a look at the packet itself.
-    push(t.calendar, event, arrival, peer << MESSAGE_BITS | last if count == 1 else -1)
+    # What is needed on arrival comes back with the event, or stands behind the messages: nobody looks at the packet.
+    if count == 1:
+        push(t.calendar, event, arrival, peer << MESSAGE_BITS | last)
+    else:
+        t.pool[pooled] = peer << MESSAGE_BITS | count
+        t.used[POOLED] = pooled + 1
+        push(t.calendar, event, arrival, ~pooled)
 
 
 # Receiving
 
 
 @compiled
-def _receive(s: Scenario, t: Tables, number: int, time: float, note: int) -> None:
+def _receive(s: Scenario, t: Tables, time: float, note: int) -> None:
     if note >= 0:
         _receive_one(s, t, time, note >> MESSAGE_BITS, note & (1 << MESSAGE_BITS) - 1)
         return
-    packet = t.packets[number]
-    node, first, count = packet.receiver, packet.first, packet.count
+    end = ~note
+    node, count = t.pool[end] >> MESSAGE_BITS, t.pool[end] & (1 << MESSAGE_BITS) - 1
+    first = end - count
     t.used[BATCHED] = 0
     for index in range(first, first + count):
         m = t.pool[index]
         _add(t.here, node, RECEIVED, m)
-        t.cells[node, m].reception = time
+        t.times[node, m].reception = time
         if s.order != WHOLE:
             t.used[BATCHED] = 0
             _release(s, t, node, m)
@@ -231,16 +253,24 @@ def _receive(s: Scenario, t: Tables, number: int, time: float, note: int) -> Non
 @compiled
 def _receive_one(s: Scenario, t: Tables, time: float, node: int, m: int) -> None:
     _add(t.here, node, RECEIVED, m)
-    t.cells[node, m].reception = time
-    if s.aggregate:
+    t.times[node, m].reception = time
+    # The usual case, in one look: nothing is missing, nobody waits. On the single tree it may be an own message.
+    plain = not s.single and _deliverable(t.past, m, t.here, node) and not _has(t.here, node, AWAITED, m)
+    if s.aggregate and not plain:
         t.used[BATCHED] = 0
         _release(s, t, node, m)
         _emit(s, t, time, node)
     else:
-        for c in range(_height(s, t, node, m)):
+        height = _height(s, t, node, m)
+        t.nodes[node].arrivals += height > 0
+        for c in range(height):
             _send_one(s, t, time, node, c, m)
-    t.worklist[0] = m
-    _deliver(t, time, node, 1)
+    if plain:
+        _add(t.here, node, DELIVERED, m)
+        t.times[node, m].delivery = time
+    else:
+        t.worklist[0] = m
+        _deliver(t, time, node, 1)
 
 
 @compiled
@@ -253,9 +283,9 @@ def _release(s: Scenario, t: Tables, node: int, m: int) -> None:
     t.nodes[node].arrivals = arrival + 1
     _put(s, t, node, m, height, arrival)
     if _has(t.here, node, AWAITED, m):
-        x = t.cells[node, m].postponed_head - 1
+        x = t.waiting[node, m].postponed_head - 1
         while x >= 0:
-            cell = t.cells[node, x]
+            cell = t.waiting[node, x]
             after = cell.postponed_next - 1
             _put(s, t, node, x, cell.blocked, cell.arrival)
             x = after
@@ -269,11 +299,11 @@ def _put(s: Scenario, t: Tables, node: int, m: int, before: int, arrival: int) -
         level, missing = _level(s, t, node, m)
         level = min(level, before)
         if level:
-            cell = t.cells[node, m]
+            cell = t.waiting[node, m]
             cell.arrival = arrival
             cell.blocked = level
-            cell.postponed_next = t.cells[node, missing].postponed_head
-            t.cells[node, missing].postponed_head = m + 1
+            cell.postponed_next = t.waiting[node, missing].postponed_head
+            t.waiting[node, missing].postponed_head = m + 1
             _add(t.here, node, AWAITED, missing)
     if level < before:
         _sort_in(t, m, level, before, t.depth[m] if s.order == CAUSAL else arrival)
@@ -334,17 +364,17 @@ def _deliver(t: Tables, time: float, node: int, count: int) -> None:
             continue
         if not _deliverable(t.past, m, t.here, node):
             missing = _first_undelivered(t.past, m, t.here, node)
-            t.cells[node, m].held_next = t.cells[node, missing].held_head
-            t.cells[node, missing].held_head = m + 1
+            t.waiting[node, m].held_next = t.waiting[node, missing].held_head
+            t.waiting[node, missing].held_head = m + 1
             _add(t.here, node, AWAITED, missing)
             continue
         _add(t.here, node, DELIVERED, m)
-        t.cells[node, m].delivery = time
+        t.times[node, m].delivery = time
         here.pending -= 1
         if _has(t.here, node, AWAITED, m):
-            x = t.cells[node, m].held_head - 1
+            x = t.waiting[node, m].held_head - 1
             while x >= 0:
                 worklist[length] = x
                 length += 1
-                x = t.cells[node, x].held_next - 1
+                x = t.waiting[node, x].held_next - 1
     here.most_pending = max(here.most_pending, here.pending)

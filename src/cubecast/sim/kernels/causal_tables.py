@@ -30,26 +30,24 @@ MOST_MESSAGES = (1 << MESSAGE_BITS) - 2
 PACKET = np.dtype(
     [
         ("time", np.float64),
-        ("receiver", np.int32),
-        ("sender", np.int32),
         ("first", np.int32),  # of its messages, in the pool
-        ("count", np.int32),
         ("size", np.int32),  # bytes
+        ("receiver", np.int16),
+        ("sender", np.int16),
+        ("count", np.int16),
     ],
     align=True,
 )
-CELL = np.dtype(
+TIMES = np.dtype([("reception", np.float64), ("delivery", np.float64)])
+WAITING = np.dtype(
     [
-        ("reception", np.float64),
-        ("delivery", np.float64),
-        ("arrival", np.int32),  # number of the reception at that node; the rest for those that wait or are awaited
         ("postponed_head", np.int16),  # list of the messages postponed until this one arrives, as number + 1
         ("postponed_next", np.int16),
         ("held_head", np.int16),  # the same for those not delivered before this one is
         ("held_next", np.int16),
-        ("blocked", np.int16),  # so many of the children have not got it
-    ],
-    align=True,
+        ("arrival", np.int16),  # of a postponed one: number of its reception at that node
+        ("blocked", np.int16),  # of a postponed one: so many of the children have not got it
+    ]
 )
 NODE = np.dtype(
     [("waited", np.float64), ("arrivals", np.int32), ("pending", np.int32), ("most_pending", np.int32)], align=True
@@ -80,7 +78,7 @@ class Tables(NamedTuple):
     packets: NDArray[Any]
     """All that were sent, in that order. Written once; what is under way is found in the calendar."""
     pool: Ints
-    """The messages of all packets."""
+    """The messages of all packets; behind several in one packet, its receiver and their number."""
     heights: Ints
     """By node XOR root: how many children."""
     past: Bits
@@ -90,8 +88,10 @@ class Tables(NamedTuple):
     """Per message: messages in its past."""
     here: Bits
     """Per node: which messages it received, which it delivered, and for which others wait."""
-    cells: NDArray[Any]
+    times: NDArray[Any]
     """Per node and message."""
+    waiting: NDArray[Any]
+    """Per node and message, for those that wait or are awaited: apart, and small, because they are met again."""
     nodes: NDArray[Any]
     free_at: Floats
     batch: Ints
@@ -109,16 +109,17 @@ def make_tables(s: Scenario) -> Tables:
     hops = messages * (nodes - 1) + (messages if s.single else 0)
     heights = [(x & -x).bit_length() - 1 if x else s.dimension for x in range(nodes)]
     return Tables(
-        calendar=make_calendar(messages + hops, max(1.0, hops / 8192)),
+        calendar=make_calendar(messages + hops, max(1.0, hops / (1 << 17))),
         used=np.zeros(3, np.int64),
         packets=np.empty(hops, PACKET),
-        pool=np.empty(hops, np.int32),
+        pool=np.empty(hops + hops // 2, np.int32),
         heights=np.array(heights, np.int32),
         past=np.zeros((messages, words), np.uint64),
         entries=np.zeros(messages, np.int32),
         depth=np.zeros(messages, np.int32),
         here=np.zeros((nodes, 3, words), np.uint64),
-        cells=np.zeros((nodes, messages), CELL),
+        times=np.zeros((nodes, messages), TIMES),
+        waiting=np.zeros((nodes, messages), WAITING),
         nodes=np.zeros(nodes, NODE),
         free_at=np.zeros((nodes, s.dimension + 1)),
         batch=np.empty((messages, 4), np.int32),

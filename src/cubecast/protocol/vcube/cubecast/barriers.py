@@ -6,8 +6,9 @@ covered, and a gap would go unannounced.
 """
 
 from cubecast.ids import Counter
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.dissemination import Copy, Dissemination
+from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, bitmap, mask_from
 
 
@@ -36,8 +37,11 @@ class Barrier:
         return len(self._entries)
 
     def delivered(self, copy: Copy) -> None:
+        entries = self._entries
         for dependency in copy.packet.dependencies:
-            self._cover(Life(*dependency[:2]), dependency.counter)
+            entry = entries.get(dependency[:2])  # type: ignore[call-overload]  # a Life, without the cost of making one
+            if entry is not None and entry.counter <= dependency.counter:
+                entry.covered = True
         self._entries[copy.source] = _Entry(copy.last, copy.destinations, copy.packet.starts, (copy.source, copy.last))
 
     def lost(self, dependency: Dependency, dependant: Copy) -> None:
@@ -58,7 +62,7 @@ class Barrier:
 
     def dependencies(self, me: Life, destinations: Destinations) -> tuple[tuple[Dependency, ...], tuple[Life, ...]]:
         """What a publication to these destinations must name, and which of them are direct dependencies."""
-        self._prune()
+        self.prune()
         named, direct = [], []
         for source in sorted(self._entries):
             if source == me:
@@ -70,12 +74,8 @@ class Barrier:
                 direct.append(source)
         return tuple(named), tuple(direct)
 
-    def _cover(self, source: Life, counter: Counter) -> None:
-        entry = self._entries.get(source)
-        if entry is not None and entry.counter <= counter:
-            entry.covered = True
-
-    def _prune(self) -> None:
+    def prune(self) -> None:
+        """Forget what is covered and stable: no later publication needs to name it."""
         stable = self._dissemination.is_stable
         for source, entry in list(self._entries.items()):
             if entry.covered and stable(*entry.witness):

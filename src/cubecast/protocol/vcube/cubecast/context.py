@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.contract import Effect, Effects, Send
+from cubecast.protocol.vcube.cubecast.convoys import join
 from cubecast.protocol.vcube.cubecast.packets import Ack, Life, Publication
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
 from cubecast.protocol.vcube.cubecast.registry import Registry
 from cubecast.protocol.vcube.topology import ids_of
 
@@ -13,11 +14,12 @@ from cubecast.protocol.vcube.topology import ids_of
 class Context:
     """One per incarnation of the node."""
 
-    __slots__ = ("_acks", "busy", "closed", "dead", "effects", "node", "parameters", "registry")
+    __slots__ = ("_acks", "_hurry", "busy", "by", "closed", "dead", "effects", "node", "parameters", "registry")
 
     def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
         self.node = node
         self.parameters = parameters
+        self.by = incarnation
         self.registry = Registry(node, incarnation, founders)
         self.effects: Effects = []
         self.busy = False
@@ -27,10 +29,7 @@ class Context:
         self.closed: dict[NodeId, int] = {}
         """Per node, its newest faulty incarnation about which everything is settled."""
         self._acks: dict[tuple[NodeId, Topic], list[MessageId]] = {}
-
-    @property
-    def by(self) -> int:
-        return self.registry.incarnation
+        self._hurry = False
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -48,15 +47,27 @@ class Context:
             return packet
         return replace(packet, by=self.by, dead=self.dead)
 
-    def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId) -> None:
-        """All acknowledgements of a step for one peer ride together."""
+    def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId, hurry: bool) -> None:
+        """Acknowledgements for one peer ride together: those of a step, or, when nobody waits, of a while."""
         self._acks.setdefault((peer, topic), []).append(message)
+        self._hurry = self._hurry or hurry
+
+    @property
+    def has_acks(self) -> bool:
+        return bool(self._acks)
+
+    def hurry_acks(self) -> None:
+        self._hurry = True
 
     def finish(self) -> Effects:
         """The effects of the step."""
-        for (peer, topic), messages in self._acks.items():
-            self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))
-        self._acks.clear()
+        if self.parameters.aggregation is Aggregation.ON:
+            self.effects = join(self.effects, self.by, self.dead, self.parameters.max_batch_bytes)
+        if self._acks and (self._hurry or not self.parameters.ack_delay):
+            for (peer, topic), messages in self._acks.items():
+                self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))
+            self._acks.clear()
+        self._hurry = False
         effects, self.effects = self.effects, []
         return effects
 

@@ -7,7 +7,7 @@ from cubecast.protocol.contract import Cut, Deliver, Gap
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.dissemination import Copy
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, mask_from
 
 Exists = Callable[[Life, Counter], bool]
@@ -41,6 +41,8 @@ class Delivery:
         self._bit = 1 << context.node
         self._progress: dict[Life, _Progress] = {}
         self._pending: PendingBuffer[Life, Copy] = PendingBuffer()
+        self._has_lost = False
+        """Whether anything of anybody was ever declared lost here."""
         self.number = number
 
     # Steps
@@ -76,6 +78,10 @@ class Delivery:
     def held(self) -> list[tuple[Life, Counter, Copy]]:
         """(source, missing counter, held publication) each."""
         return self._pending.entries()
+
+    def progress(self) -> list[tuple[Life, Counter]]:
+        """(source, up to where everything is delivered or declared lost) each."""
+        return [(source, self._progress[source].last) for source in sorted(self._progress)]
 
     def last_delivered(self, source: Life) -> Counter:
         progress = self._progress.get(source)
@@ -119,16 +125,16 @@ class Delivery:
     def _missing(self, copy: Copy) -> tuple[Life, Counter] | None:
         if self._progress[copy.source].last < copy.first - 1:
             return copy.source, copy.first - 1
+        known = self._progress
         for dependency in copy.packet.dependencies:
-            source = Life(dependency.source, dependency.incarnation)
-            if not self._is_satisfied(source, dependency):
-                return source, dependency.counter
+            progress = known.get(dependency[:2])  # type: ignore[call-overload]  # a Life, without the cost of making one
+            if progress is None or progress.last < dependency.counter:
+                source = Life(dependency.source, dependency.incarnation)
+                if not self._is_excused(source, progress, dependency):
+                    return source, dependency.counter
         return None
 
-    def _is_satisfied(self, source: Life, dependency: Dependency) -> bool:
-        progress = self._progress.get(source)
-        if progress is not None and progress.last >= dependency.counter:
-            return True
+    def _is_excused(self, source: Life, progress: _Progress | None, dependency: Dependency) -> bool:
         if dependency.excused and mask_from(dependency.excused) & self._bit:
             if progress is not None:
                 raise Dropped
@@ -141,11 +147,15 @@ class Delivery:
         message = copy.packet.message
         self._context.emit(Deliver(self._topic, message, copy.packet.payloads))
         progress.last = copy.last
+        if self._has_lost:
+            self._name_lost(copy)
+        self._barrier.delivered(copy)
+
+    def _name_lost(self, copy: Copy) -> None:
         for dependency in copy.packet.dependencies:
             other = self._progress.get(Life(dependency.source, dependency.incarnation))
             if other is not None and other.lost == dependency.counter:
                 self._barrier.lost(dependency, copy)
-        self._barrier.delivered(copy)
 
     def _state_cut(self, source: Life, progress: _Progress) -> None:
         if not progress.stated:
@@ -167,6 +177,7 @@ class Delivery:
         missing = tuple(MessageId(*source, lost) for lost in range(progress.last + 1, end + 1))
         self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
         progress.last = progress.lost = end
+        self._has_lost = True
         self._examine(self._pending.release(source, end))
         return True
 

@@ -15,22 +15,20 @@ class Detector:
     def __init__(self, node: NodeId, parameters: Parameters) -> None:
         self._node = node
         self._parameters = parameters
-        self._heard: dict[NodeId, float] = {}
+        self.heard: dict[NodeId, float] = {}
+        """When each peer last gave a sign of life."""
         self._last_round: float | None = None
         self._turn = 0
-
-    def heard(self, now: float, peer: NodeId) -> None:
-        self._heard[peer] = now
 
     def round(self, now: float, others: int) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
         """(whom to test, whom to suspect)."""
         length = self._parameters.round_length
         if self._last_round is None or now - self._last_round > 2 * length:
-            self._heard.clear()
+            self.heard.clear()
         self._last_round = now
         watched = children(self._node, self._parameters.dimension, others)
-        self._heard = {peer: self._heard.get(peer, now) for peer in watched}
-        suspects = tuple(peer for peer in watched if now - self._heard[peer] >= self._parameters.patience)
+        self.heard = {peer: self.heard.get(peer, now) for peer in watched}
+        suspects = tuple(peer for peer in watched if now - self.heard[peer] >= self._parameters.patience)
         tested = [peer for peer in watched if peer not in suspects]
         return (*tested, *self._stranger(others)), suspects
 

@@ -10,40 +10,15 @@ from collections.abc import Callable, Iterator
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.packets import Ask, Life, Publication
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation
+from cubecast.protocol.vcube.cubecast.postponing import Postponing
 from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of
 
 EVERYBODY = -1  # as a mask
-
-
-class Copy:
-    """A publication this node keeps."""
-
-    __slots__ = ("_tried", "age", "covered", "destinations", "duty", "first", "last", "packet", "parents", "source")
-
-    def __init__(self, packet: Publication, destinations: Destinations, covered: int) -> None:
-        self.packet = packet
-        self.destinations = destinations
-        self.source = Life(packet.message.source, packet.message.incarnation)
-        self.first: Counter = packet.message.counter
-        self.last: Counter = self.first + len(packet.payloads) - 1
-        self.covered = covered
-        """Mask of the destinations known to have it."""
-        self.duty = 0
-        """Mask of the ids this node answers for."""
-        self.parents: dict[NodeId, int] = {}
-        """Who waits for our acknowledgement, and for which ids."""
-        self._tried = 0
-        self.age = 0
-
-    @property
-    def tried(self) -> int:
-        """Mask of the children that were sent it and have not answered."""
-        return self._tried & ~self.covered
-
-    def try_child(self, child: NodeId) -> None:
-        self._tried |= 1 << child
+MOST_PLANS = 64
 
 
 class Dissemination:
@@ -53,10 +28,13 @@ class Dissemination:
         self._context = context
         self._topic = topic
         self._copies: dict[Life, dict[Counter, Copy]] = {}
+        self._plans: dict[int, tuple[NodeId, ...]] = {}
+        self._known_blocks: dict[NodeId, tuple[int, int]] = {}
         self.stable: dict[Life, Counter] = {}
         """Per source, up to where everything is known to be everywhere it belongs."""
         self.may_push: Callable[[Copy, NodeId], bool] = lambda copy, node: True
         """Whether to push a faulty source's publication to a node at once; settlement decides."""
+        self._postponing = Postponing(context, self) if context.parameters.aggregation is Aggregation.ON else None
 
     # Looking
 
@@ -80,6 +58,13 @@ class Dissemination:
     def is_stable(self, source: Life, counter: Counter) -> bool:
         return counter <= self.stable.get(source, 0) or self._context.is_closed(source)
 
+    def find(self, source: Life, counter: Counter) -> Copy | None:
+        """The kept publication with this message in it."""
+        for copy in self._copies.get(source, {}).values():
+            if copy.first <= counter <= copy.last:
+                return copy
+        return None
+
     # Steps
 
     def originate(self, packet: Publication, destinations: Destinations) -> Copy:
@@ -92,7 +77,7 @@ class Dissemination:
         """Take over a part of the work; the copy when it is new here."""
         source = Life(packet.message.source, packet.message.incarnation)
         if self.is_stable(source, packet.message.counter):
-            self._context.acknowledge(sender, self._topic, packet.message)
+            self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
             return None
         copy = self._copies.get(source, {}).get(packet.message.counter)
         new = copy is None
@@ -100,30 +85,42 @@ class Dissemination:
             copy = self._keep(packet, destinations)
             if self._context.registry.is_dead(source):
                 copy.duty = EVERYBODY
-        me = self._context.node
         copy.covered |= 1 << sender
-        copy.parents[sender] = block(sender, cluster(sender, me))
-        copy.duty |= copy.parents[sender]
+        copy.parents[sender] = part = self._blocks(sender)[1]
+        copy.duty |= part
         self.advance(copy)
+        if new:
+            self._wake(source)
         return copy if new else None
 
     def advance(self, copy: Copy, *, again: bool = False) -> None:
         """Acknowledge what is done, hand on what is not; `again` repeats what was not answered."""
         missing = self.missing(copy)
-        for parent, part in list(copy.parents.items()):
-            if not missing & part:
-                del copy.parents[parent]
-                self._context.acknowledge(parent, self._topic, copy.packet.message)
-        if missing:
-            self._spread(copy, missing & copy.duty, again)
+        self._answer_parents(copy, missing)
+        postponed, copy.postponed = copy.postponed, 0
+        wanted = missing & copy.duty
+        if wanted:
+            self._spread(copy, wanted, again)
+        if postponed & ~copy.postponed:
+            self._wake(copy.source)
+
+    def _answer_parents(self, copy: Copy, missing: int) -> None:
+        if copy.parents:
+            for parent, part in list(copy.parents.items()):
+                if not missing & part:
+                    del copy.parents[parent]
+                    self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
 
     def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
         """A child answers for its block; the copy, when it is one we keep."""
         copy = self._copies.get(Life(message.source, message.incarnation), {}).get(message.counter)
         if copy is None or not copy.tried >> sender & 1:
             return None
-        copy.covered |= block(self._context.node, cluster(self._context.node, sender))
-        self.advance(copy)
+        copy.covered |= self._blocks(sender)[0]
+        if self._postponing is not None or self._context.registry.is_dead(copy.source):
+            self.advance(copy)
+        else:
+            self._answer_parents(copy, self.missing(copy))  # the other children are at work already
         return copy
 
     def settle_stable(self, source: Life, counter: Counter) -> None:
@@ -135,6 +132,7 @@ class Dissemination:
         if copies:
             for first in [first for first, copy in copies.items() if copy.last <= counter]:
                 del copies[first]
+        self._wake(source)
 
     def source_died(self, source: Life) -> None:
         """Whoever holds something of a faulty source answers for it from now on."""
@@ -142,6 +140,8 @@ class Dissemination:
             copy.duty = EVERYBODY
 
     def peer_died(self, node: NodeId) -> None:
+        if self._postponing is not None:
+            self._postponing.forget()
         for copy in list(self.copies()):
             copy.parents.pop(node, None)
             self.advance(copy)
@@ -151,6 +151,10 @@ class Dissemination:
         closed = self._context.is_closed
         self._copies = {source: copies for source, copies in self._copies.items() if not closed(source)}
         self.stable = {source: counter for source, counter in self.stable.items() if not closed(source)}
+        if self._postponing is not None:
+            self._postponing.forget()
+            for copy in [copy for copy in self.copies() if copy.postponed]:
+                self.advance(copy)
 
     def tick(self) -> None:
         """Time passed: repeat what was not answered, ask sources whether we may forget."""
@@ -158,7 +162,7 @@ class Dissemination:
         for copy in list(self.copies()):
             copy.age += 1
             if copy.age > 1:
-                self.advance(copy, again=True)
+                self.advance(copy, again=True)  # what was postponed leaves now at the latest
             if copy.age > 2 and copy.source != (self._context.node, self._context.by):
                 asked[copy.source] = max(copy.last, asked.get(copy.source, 0))
         context = self._context
@@ -175,6 +179,9 @@ class Dissemination:
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
         me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
+        if self._postponing is None and not orphan and not copy.tried and not again:
+            self._begin(copy, wanted)
+            return
         chosen: list[NodeId] = []
         while wanted:
             s = cluster(me, wanted.bit_length() - 1)
@@ -186,8 +193,52 @@ class Dissemination:
                 continue
             if orphan and not again:
                 part = sum(1 << node for node in ids_of(part) if self.may_push(copy, node))
+            if self._postponing is not None and not again and self._postponing.postpones(copy, s, part):
+                continue
             child = first_child(me, s, part)
             if child is not None:
                 copy.try_child(child)
                 chosen.append(child)
         self._context.send(tuple(chosen), self._context.restamped(copy.packet))
+
+    def _begin(self, copy: Copy, wanted: int) -> None:
+        """Nothing of it is under way: one child per cluster. Destinations seldom change: the choice is remembered."""
+        chosen = self._plans.get(wanted)
+        if chosen is None:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            chosen = self._plans[wanted] = tuple(self._one_per_cluster(wanted))
+        for child in chosen:
+            copy.try_child(child)
+        self._context.send(chosen, self._context.restamped(copy.packet))
+
+    def _one_per_cluster(self, wanted: int) -> Iterator[NodeId]:
+        me = self._context.node
+        while wanted:
+            s = cluster(me, wanted.bit_length() - 1)
+            part = wanted & block(me, s)
+            wanted ^= part
+            child = first_child(me, s, part)
+            if child is not None:
+                yield child
+
+    def _blocks(self, peer: NodeId) -> tuple[int, int]:
+        """What the peer answers for when we hand it something, and what we answer for when it does."""
+        blocks = self._known_blocks.get(peer)
+        if blocks is None:
+            me = self._context.node
+            s = cluster(me, peer)
+            blocks = self._known_blocks[peer] = (block(me, s), block(peer, s))
+        return blocks
+
+    def _wake(self, source: Life) -> None:
+        """Something of this source moved: whoever waited for that looks again."""
+        for copy in () if self._postponing is None else self._postponing.wake(source):
+            if self.find(copy.source, copy.first) is copy:
+                self.advance(copy)
+
+    def invariants(self) -> None:
+        for copy in self.copies():
+            if copy.postponed:
+                waits = self._postponing is not None and self._postponing.is_waiting(copy)
+                assert waits, f"{copy.packet.message} is postponed and waits for nothing"

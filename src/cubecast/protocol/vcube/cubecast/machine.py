@@ -12,55 +12,50 @@ Every entry point runs to completion: handle, conclude what faulty nodes left, p
 
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from enum import Enum
 from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
-from cubecast.protocol.contract import Effects, Gap, Observe, Reincarnated, SetTimer, Unsubscribed
-from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.contract import (
+    Effects,
+    Gap,
+    Interest,
+    InterestKnown,
+    InterestMatched,
+    Observe,
+    Reincarnated,
+    SetTimer,
+    Unsubscribed,
+)
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
-from cubecast.protocol.vcube.cubecast.detector import Detector
-from cubecast.protocol.vcube.cubecast.joining import Joining
+from cubecast.protocol.vcube.cubecast.inquiry import answer
+from cubecast.protocol.vcube.cubecast.inspection import describe
+from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Hello,
+    Inquiry,
     Life,
     Obituary,
     Publication,
     Settle,
     Stable,
     Test,
+    TopicList,
     Wave,
     WaveAck,
     Welcome,
-    bitmap,
-    mask_from,
 )
 from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
-from cubecast.protocol.vcube.cubecast.settlement import Settlement
+from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
-
-
-class Timer(Enum):
-    RETRY = "retry"
-    ROUND = "round"
-    ALONE = "alone"
-
-
-class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
-    """Others hold this incarnation faulty."""
-
-
-def _takes_part(packet: AnyPacket) -> bool:
-    """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
-    if isinstance(packet, Test | Settle):
-        return packet.asking
-    return isinstance(packet, Publication | Wave | Ack | Ask | Stable)
+from cubecast.protocol.vcube.cubecast.wishes import Wishes
+from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:
@@ -79,39 +74,43 @@ class Cubecast:
         self.node = node
         self._parameters = parameters
         self._validator = Validator(node, parameters)
-        self._wanted: dict[Topic, None] = {}
-        self._retry_set = False
+        self._wishes = Wishes()
+        self._retry_set = self._acks_set = False
         founding = not incarnation and parameters.founders >> node & 1
-        self._live(incarnation, parameters.founders if founding else 0)
-        self._joining: Joining | None = None if founding else Joining(self._context)
+        self._life = self._born(incarnation, parameters.founders if founding else 0)
         for topic, members in (initial or {}).items() if founding else ():
-            self._topic(topic).found(members)
+            self._life.topic(topic).found(members)
             if members >> node & 1:
-                self._wanted[topic] = None
+                self._wishes.name(topic)
 
-    def _live(self, incarnation: Incarnation, founders: int, version: int = 0) -> None:
-        """A new life: nothing is remembered but the application's wishes."""
-        self._context = Context(self.node, incarnation, self._parameters, founders)
-        self._topics: dict[Topic, TopicState] = {}
-        self._queued: dict[Topic, None] = {}
-        self._settlement = Settlement(self._context, self._topics, version)
-        self._detector = Detector(self.node, self._parameters)
+    def _born(self, incarnation: Incarnation, founders: int = 0, version: int = 0) -> Lifetime:
+        return Lifetime(self.node, self._parameters, incarnation, founders, version)
 
     @property
     def incarnation(self) -> Incarnation:
-        return self._context.by
+        return self._life.incarnation
+
+    @property
+    def is_active(self) -> bool:
+        """Known to everybody who lives, so that it takes part."""
+        return self._life.joining is None
+
+    @property
+    def living(self) -> list[NodeId]:
+        """Whom it lives with, itself included."""
+        return list(ids_of(self._life.context.registry.alive))
 
     # Entry points
 
     def on_start(self, now: float) -> Effects:
-        if self._joining is not None:
-            self._begin_joining(now)
+        if self._life.joining is not None:
+            self._life.begin_joining(now)
         if self._parameters.detection is Detection.DIAGNOSIS:
-            self._context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
+            self._life.context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
         return self._finish(now)
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
-        self._validator.check(sender, packet, self.incarnation)
+        self._validator.check(sender, packet, self._life.incarnation)
         try:
             self._receive(now, sender, packet)
         except (Expelled, Dropped):
@@ -126,373 +125,336 @@ class Cubecast:
                 self._round(now)
             case Timer.ALONE:
                 self._on_alone_timeout(now)
+            case Timer.ACKS:
+                self._acks_set = False
+                self._life.context.hurry_acks()
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
 
     def on_peer_down(self, now: float, peer: NodeId) -> Effects:
         """The driver's failure detector suspects the peer; wrong suspicions cost the peer a restart, nothing else."""
-        self._suspect(peer)
+        self._life.suspect(peer)
         return self._finish(now)
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        """A hint that we may talk to somebody again whom we do not live with: if it lives, one of us must give way."""
-        context = self._context
-        if self._joining is not None:
+        """A hint that we may talk to somebody again. If one of us does not live with the other, one must give way."""
+        context = self._life.context
+        if self._life.joining is not None:
             context.send((peer,), Hello(context.by, context.dead))
-        elif not context.registry.alive >> peer & 1:
+        else:
             context.send((peer,), Test(context.by, context.dead, True))
         return self._finish(now)
 
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+    def on_expelled(self, now: float, newest: Incarnation) -> Effects:
+        """The driver learned that incarnations of this id up to `newest` were lived already: come back as the next."""
+        if newest >= self.incarnation:
+            self._reincarnate(now, newest + 1)
+        return self._finish(now)
+
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], hurry: bool = False) -> Effects:
+        """`hurry`: somebody waits until this is stable."""
         if not payloads:
             raise LocalProtocolError("a publication needs at least one message")
-        state = self._topic(topic)
-        state.queue.extend(payloads)
-        self._queued[topic] = None
-        if self._joining is None:
+        self._consider(topic)
+        state = self._life.topic(topic)
+        state.enqueue(payloads)
+        state.hurried = state.hurried or hurry
+        self._life.queued[topic] = None
+        if self._life.joining is None:
             state.register()
         return self._finish(now)
 
     def subscribe(self, now: float, topic: Topic) -> Effects:
-        if topic in self._wanted:
+        """By name. What the interest matches is subscribed already, and stays so when the interest changes."""
+        if self._wishes.is_named(topic):
             raise LocalProtocolError(f"node {self.node} is subscribed to {topic!r} already")
-        self._wanted[topic] = None
-        if self._joining is None:
-            self._topic(topic).subscribe()
+        if self._wishes.name(topic) and self._life.joining is None:
+            self._life.topic(topic).subscribe()
         return self._finish(now)
 
     def unsubscribe(self, now: float, topic: Topic) -> Effects:
-        if topic not in self._wanted:
+        """Of what was subscribed by name; the node stays with what its interest matches."""
+        if not self._wishes.is_named(topic):
             raise LocalProtocolError(f"node {self.node} is not subscribed to {topic!r}")
-        del self._wanted[topic]
-        self._context.emit(Unsubscribed(topic))
-        if self._joining is None:
-            self._topic(topic).unsubscribe()
+        if self._wishes.unname(topic):
+            self._leave(topic)
+        return self._finish(now)
+
+    def follow(self, now: float, interest: Interest | None) -> Effects:
+        """Be subscribed to whatever topic the interest matches, known or to come; it replaces the former interest.
+
+        `InterestMatched` announces every topic this concerns, `InterestKnown` that nothing is missed from there on.
+        """
+        for topic in self._wishes.follow(interest):
+            self._life.context.emit(InterestMatched(topic, False))
+            self._leave(topic)
+        for topic in list(self._life.topics):
+            self._consider(topic)
+        if interest is None:
+            self._life.inquiry.end()
+        elif self._life.joining is None:
+            self._life.inquiry.begin()
         return self._finish(now)
 
     # A step
 
     def _receive(self, now: float, sender: NodeId, packet: AnyPacket) -> None:
         if isinstance(packet, Obituary):
-            self._on_obituary(sender, packet)
+            self._life.on_obituary(sender, packet)
             return
-        if self._joining is not None and self._joining.contradicts(sender, packet):
+        if self._life.joining is not None and self._life.joining.contradicts(sender, packet):
             self._start_over()
-        if not self._admit(sender, packet):
+        if not self._life.admit(sender, packet):
             self._discard(packet)
             return
-        self._detector.heard(now, sender)
-        for node, incarnation in packet.dead:
-            self._hold_faulty(Life(node, incarnation))
-        if not self._context.registry.is_alive(sender, packet.by):
-            self._discard(packet)
-            return
+        self._life.detector.heard[sender] = now
+        if packet.dead:
+            for node, incarnation in packet.dead:
+                self._life.hold_faulty(Life(node, incarnation))
+            if not self._life.context.registry.is_alive(sender, packet.by):
+                self._discard(packet)
+                return
         self._dispatch(sender, packet)
-
-    def _admit(self, sender: NodeId, packet: AnyPacket) -> bool:
-        """The fence, and introductions: somebody unheard of says hello first, unless we are new ourselves."""
-        registry = self._context.registry
-        if registry.is_alive(sender, packet.by):
-            return True
-        if registry.is_dead((sender, packet.by)):
-            self._send_obituary(sender, packet.by)
-            return False
-        if isinstance(packet, Hello) or self._joining is not None:
-            self._hold_alive(Life(sender, packet.by))
-            return True
-        if _takes_part(packet):
-            self._send_obituary(sender, packet.by)
-        return False
 
     def _dispatch(self, sender: NodeId, packet: AnyPacket) -> None:
         match packet:
             case Publication():
                 self._on_publication(sender, packet)
+            case Convoy():
+                for publication in packet.publications():
+                    self._on_publication(sender, publication)
             case Ack():
                 self._on_ack(sender, packet)
             case Ask():
                 self._on_ask(sender, packet)
             case Stable():
                 source = Life(sender, packet.by)
-                self._topic(packet.topic).dissemination.settle_stable(source, packet.counter)
+                self._life.topic(packet.topic).dissemination.settle_stable(source, packet.counter)
             case Wave():
                 self._on_wave(sender, packet)
             case WaveAck():
                 self._on_wave_ack(sender, packet)
+            case Inquiry():
+                self._life.context.send((sender,), answer(self._life.context, packet, self._life.topics))
+            case TopicList():
+                self._on_topic_list(sender, packet)
             case Hello():
-                self._on_hello(sender)
+                self._life.on_hello(sender)
             case Welcome():
-                self._on_welcome(sender, packet)
+                if self._life.on_welcome(sender, packet):
+                    self._life.become_active(self._wishes)
             case Settle():
-                self._on_settle(sender, packet)
+                self._life.on_settle(sender, packet)
             case Test():
                 if packet.asking:
-                    self._context.send((sender,), Test(self._context.by, self._context.dead, False))
+                    self._life.context.send((sender,), Test(self._life.context.by, self._life.context.dead, False))
             case Obituary():
                 pass
             case _:
                 assert_never(packet)
 
     def _finish(self, now: float) -> Effects:
-        if self._settlement.must_announce:
-            self._settlement.announce()
-        try:
-            self._settlement.conclude()
-        except Dropped:
-            self._reincarnate(now)
-        if self._queued and self._joining is None:
-            for name in list(self._queued):
-                self._topics[name].pump()
-                if not self._topics[name].queue:
-                    del self._queued[name]
-        if self._context.busy and not self._retry_set:
+        settlement = self._life.settlement
+        if settlement.must_announce:
+            settlement.announce()
+        if settlement.open:
+            try:
+                settlement.conclude()
+            except Dropped:
+                self._reincarnate(now)
+        life = self._life
+        if life.inquiry.must_announce:
+            self._announce_interest()
+        if life.queued and life.joining is None:
+            for name in list(life.queued):
+                life.topics[name].pump()
+                if not life.topics[name].queue:
+                    del life.queued[name]
+        if life.context.busy and not self._retry_set:
             self._retry_set = True
-            self._context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
-        self._context.busy = False
-        return self._context.finish()
+            life.context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
+        life.context.busy = False
+        effects = life.context.finish()
+        if life.context.has_acks and not self._acks_set:
+            self._acks_set = True
+            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay))
+        return effects
 
     # Publications
 
     def _on_publication(self, sender: NodeId, packet: Publication) -> None:
-        topic = self._topic(packet.topic)
+        topic = self._life.topic(packet.topic)
         destinations = topic.view.learn(packet.members, packet.epochs)
         incarnation, number = destinations.epoch(self.node)
-        if incarnation != self.incarnation:
+        if incarnation != self._life.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
             return
         source = Life(packet.message.source, packet.message.incarnation)
-        self._hold_alive(source)
+        self._life.hold_alive(source)
         for member in packet.epochs:
-            self._hold_alive(Life(member.node, member.incarnation))
+            self._life.hold_alive(Life(member.node, member.incarnation))
         delivery = topic.delivery
         copy = topic.dissemination.receive(sender, packet, destinations)
-        topic.dissemination.settle_stable(source, packet.stable)
-        if delivery is None or delivery.number != number or self._context.is_closed(source):
+        if packet.stable:
+            topic.dissemination.settle_stable(source, packet.stable)
+        if delivery is None or delivery.number != number or self._life.context.is_closed(source):
             self._discard(packet)
         elif copy is not None:
             delivery.receive(copy)
 
     def _discard(self, packet: AnyPacket) -> None:
-        if isinstance(packet, Publication):
+        if isinstance(packet, Convoy):
+            for publication in packet.publications():
+                self._discard(publication)
+        elif isinstance(packet, Publication):
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)
-                self._context.emit(Observe("discard", packet.topic, message))
+                self._life.context.emit(Observe("discard", packet.topic, message))
 
     def _on_ack(self, sender: NodeId, packet: Ack) -> None:
-        topic = self._topic(packet.topic)
+        topic = self._life.topic(packet.topic)
         for message in packet.messages:
             topic.dissemination.acknowledged(sender, message)
         topic.check_stable()
 
     def _on_ask(self, sender: NodeId, packet: Ask) -> None:
-        topic = self._topic(packet.topic)
+        topic = self._life.topic(packet.topic)
         if packet.incarnation == self.incarnation and packet.counter <= topic.stable:
-            self._context.send((sender,), Stable(self.incarnation, self._context.dead, packet.topic, topic.stable))
+            context = self._life.context
+            context.send((sender,), Stable(context.by, context.dead, packet.topic, topic.stable))
 
     # Membership
 
+    def _consider(self, topic: Topic) -> None:
+        """A topic is known: subscribe to it if the interest matches it."""
+        if self._wishes.match(topic):
+            self._life.context.emit(InterestMatched(topic, True))
+            if self._life.joining is None:
+                self._life.topic(topic).subscribe()
+
+    def _leave(self, topic: Topic) -> None:
+        self._life.context.emit(Unsubscribed(topic))
+        if self._life.joining is None:
+            self._life.topic(topic).unsubscribe()
+
+    def _on_topic_list(self, sender: NodeId, packet: TopicList) -> None:
+        if packet.incarnation == self.incarnation and self._life.inquiry.answered(sender, packet):
+            for topic in packet.topics:
+                self._consider(topic)
+
+    def _announce_interest(self) -> None:
+        """Everybody told its topics, and everybody knows of the subscriptions that brought."""
+        life = self._life
+        if not life.inquiry and all(life.topic(topic).confirmed for topic in self._wishes):
+            life.inquiry.must_announce = False
+            life.context.emit(InterestKnown())
+
     def _on_wave(self, sender: NodeId, packet: Wave) -> None:
-        topic = self._topic(packet.topic)
+        """Subscribe first, then answer: whoever asks before it publishes to a new topic learns who wants it."""
+        self._consider(packet.topic)
+        topic = self._life.topic(packet.topic)
         if packet.entry is not None and topic.view.merge(packet.entry):
-            self._context.emit(Observe("view", packet.topic, None, sender))
-        context = self._context
+            self._life.context.emit(Observe("view", packet.topic, None, sender))
+        context = self._life.context
         answer = WaveAck(context.by, context.dead, packet.topic, packet.by, packet.number, topic.view.entries())
         context.send((sender,), answer)
 
     def _on_wave_ack(self, sender: NodeId, packet: WaveAck) -> None:
         if packet.incarnation != self.incarnation:
             return
-        topic = self._topic(packet.topic)
+        topic = self._life.topic(packet.topic)
         for entry in packet.entries:
             self._merge(topic, entry)
         topic.wave_answered(sender, packet.number)
 
     def _merge(self, topic: TopicState, entry: Entry) -> None:
         if entry.node != self.node:
-            self._hold_alive(Life(entry.node, entry.incarnation))
+            self._life.hold_alive(Life(entry.node, entry.incarnation))
             topic.view.merge(entry)
 
     # Coming and going
 
-    def _begin_joining(self, now: float) -> None:
-        context = self._context
-        context.busy = True
-        context.send_to(self._parameters.universe & ~(1 << self.node), Hello(context.by, context.dead))
-        context.emit(SetTimer(Timer.ALONE, now + self._parameters.patience))
-
     def _start_over(self) -> None:
         """The living contradict each other: forget what they said; they will say it again when they agree."""
         queues = self._queues()
-        self._live(self.incarnation, 0, self._settlement.version)
+        self._life = self._born(self.incarnation, version=self._life.settlement.version)
         self._restore(queues)
 
     def _on_alone_timeout(self, now: float) -> None:
-        if self._joining is None:
+        joining = self._life.joining
+        if joining is None:
             return
-        self._joining.is_sure = True
-        if self._joining.is_complete:
-            self._become_active()
+        joining.is_sure = True
+        if joining.is_complete:
+            self._life.become_active(self._wishes)
         else:
             self._start_over()
-            self._context.busy = True
-            self._context.emit(SetTimer(Timer.ALONE, now + self._parameters.patience))
+            self._life.wait_alone(now)
 
-    def _on_hello(self, sender: NodeId) -> None:
-        context = self._context
-        incarnation = context.registry.incarnation_of(sender)
-        active = self._joining is None
-        context.send((sender,), Welcome(context.by, context.dead, incarnation, active, context.registry.standings()))
-
-    def _on_welcome(self, sender: NodeId, packet: Welcome) -> None:
-        if self._joining is None or packet.incarnation != self.incarnation:
-            return
-        if packet.active:
-            for node, incarnation, alive in packet.nodes:
-                self._hold_alive(Life(node, incarnation))
-                if not alive:
-                    self._hold_faulty(Life(node, incarnation))
-        self._joining.welcomed(sender, packet.active, packet.nodes)
-        if self._joining.is_complete:
-            self._become_active()
-
-    def _become_active(self) -> None:
-        """Known to everybody who lives: take part. Nothing of those who died before was meant for us."""
-        assert self._joining is not None
-        news = self._joining.news()
-        self._joining = None
-        self._context.closed.update(self._context.registry.faulty())
-        for life in news:
-            self._settlement.node_died(life)
-        for topic in self._wanted:
-            self._topic(topic).subscribe()
-        for topic in self._queued:
-            self._topics[topic].register()
-
-    def _reincarnate(self, now: float) -> None:
+    def _reincarnate(self, now: float, incarnation: Incarnation | None = None) -> None:
         """This life is over: say so, forget it, and come back."""
-        for topic in self._wanted:
-            self._context.emit(Gap(topic, (), "others hold this node faulty; it subscribes again"))
-        effects, queues = self._context.finish(), self._queues()
-        self._live(self.incarnation + 1, 0)
-        self._context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wanted))]
+        for topic in self._wishes:
+            self._life.context.emit(Gap(topic, (), "others hold this node faulty; it subscribes again"))
+        effects, queues = self._life.context.finish(), self._queues()
+        self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
+        self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
-        self._retry_set = False
-        self._begin_joining(now)
+        self._retry_set = self._acks_set = False
+        self._life.begin_joining(now)
         if self._parameters.detection is Detection.DIAGNOSIS:
-            self._context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
+            self._life.context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
 
     def _queues(self) -> dict[Topic, deque[bytes]]:
         """What the application asked to publish and has no place in the order yet."""
-        return {topic: self._topics[topic].queue for topic in self._queued}
+        return {topic: self._life.topics[topic].queue for topic in self._life.queued}
 
     def _restore(self, queues: dict[Topic, deque[bytes]]) -> None:
-        self._joining = Joining(self._context)
         for topic, queue in queues.items():
-            self._topic(topic).queue = queue
-            self._queued[topic] = None
-
-    # Verdicts
-
-    def _hold_alive(self, life: Life) -> None:
-        old = self._context.registry.faulty_up_to(life.node)
-        if life.node != self.node and self._context.registry.hold_alive(*life):
-            if life.incarnation - 1 > old:
-                self._after_death(Life(life.node, life.incarnation - 1))
-            for topic in self._topics.values():
-                topic.view.forget_cache()
-
-    def _hold_faulty(self, life: Life) -> None:
-        if life.node == self.node:
-            if life.incarnation >= self.incarnation:
-                raise Expelled
-        elif self._context.registry.hold_faulty(*life):
-            self._after_death(life)
-            self._context.emit(Observe("suspect", peer=life.node))
-
-    def _after_death(self, life: Life) -> None:
-        if self._joining is not None:
-            return
-        self._settlement.node_died(life)
-        for topic in self._topics.values():
-            topic.peer_died(life.node)
-
-    def _suspect(self, peer: NodeId) -> None:
-        incarnation = self._context.registry.incarnation_of(peer)
-        if peer != self.node and self._context.registry.is_alive(peer, incarnation):
-            self._hold_faulty(Life(peer, incarnation))
-            self._send_obituary(peer, incarnation)
-
-    def _send_obituary(self, peer: NodeId, incarnation: Incarnation) -> None:
-        context = self._context
-        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive)))
-
-    def _on_obituary(self, sender: NodeId, packet: Obituary) -> None:
-        """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way."""
-        registry = self._context.registry
-        if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
-            return
-        theirs, ours = mask_from(packet.alive), registry.alive
-        if registry.is_alive(sender, packet.by) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
-            raise Expelled
-
-    def _on_settle(self, sender: NodeId, packet: Settle) -> None:
-        if self._joining is not None:
-            if packet.asking:
-                self._joining.agree(packet.faulty)
-                self._settlement.echo(sender, packet)
-            return
-        for life in packet.faulty:
-            self._hold_faulty(life)
-        self._settlement.receive(sender, packet)
-        if packet.asking:
-            self._settlement.answer(sender)
+            self._life.topic(topic).enqueue(queue)
+            self._life.queued[topic] = None
 
     # Time
 
     def _retry(self) -> None:
         self._retry_set = False
-        context = self._context
-        if self._joining is not None:
-            missing = self._parameters.universe & ~(1 << self.node) & ~self._joining.welcomers
-            context.send_to(missing, Hello(context.by, context.dead))
-            context.busy = True
-        self._settlement.tick()
-        for topic in self._topics.values():
+        life = self._life
+        life.repeat_hello()
+        life.inquiry.ask()
+        life.settlement.tick()
+        for topic in life.topics.values():
             topic.tick()
-        context.busy = context.busy or self._settlement.open or any(topic.busy for topic in self._topics.values())
+        waiting = bool(life.inquiry) or life.settlement.open or any(topic.busy for topic in life.topics.values())
+        life.context.busy = life.context.busy or waiting
 
     def _round(self, now: float) -> None:
-        context = self._context
-        tested, suspects = self._detector.round(now, context.registry.others)
+        context = self._life.context
+        tested, suspects = self._life.detector.round(now, context.registry.others)
         for peer in suspects:
-            self._suspect(peer)
-        if self._joining is None:
+            self._life.suspect(peer)
+        if self._life.joining is None:
             context.send(tested, Test(context.by, context.dead, True))
         context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
 
     # Looking inside
 
-    def _topic(self, topic: Topic) -> TopicState:
-        state = self._topics.get(topic)
-        if state is None:
-            state = self._topics[topic] = TopicState(self._context, topic)
-            state.dissemination.may_push = self._settlement.may_push
-        return state
-
     def last_delivered(self, topic: Topic, source: NodeId, incarnation: Incarnation) -> MessageId:
         """For people and tests: how far the subscription is with a source."""
-        delivery = self._topic(topic).delivery
+        delivery = self._life.topic(topic).delivery
         counter = 0 if delivery is None else delivery.last_delivered(Life(source, incarnation))
         return MessageId(source, incarnation, counter)
 
+    def describe(self, now: float) -> dict[str, Any]:
+        """For people and programs: who lives, and per topic what is under way and held."""
+        return describe(self._life, now)
+
     def invariants(self) -> None:
-        for topic in self._topics.values():
+        for topic in self._life.topics.values():
             topic.invariants()
-        if not self._settlement.open:
-            assert not self._context.dead, "verdicts are under way although everything is settled"
+        if not self._life.settlement.open:
+            assert not self._life.context.dead, "verdicts are under way although everything is settled"
 
     def waiting(self) -> list[str]:
-        lines = [] if self._joining is None else [f"joining: waits for nodes {self._joining.missing}"]
-        lines += self._settlement.waiting()
-        return lines + [line for topic in self._topics.values() for line in topic.waiting()]
+        lines = [] if self._life.joining is None else [f"joining: waits for nodes {self._life.joining.missing}"]
+        lines += self._life.settlement.waiting() + self._life.inquiry.waiting()
+        return lines + [line for topic in self._life.topics.values() for line in topic.waiting()]

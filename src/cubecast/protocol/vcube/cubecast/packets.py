@@ -6,6 +6,7 @@ incarnations that node holds faulty and cannot yet assume everybody to know of. 
 Sets of nodes travel as little-endian bit maps without trailing zero bytes: N/8 bytes at most.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -98,7 +99,57 @@ class Publication(Packet):
     dependencies: tuple[Dependency, ...]
     stable: Counter
     """All of the source's publications up to this one reached everybody they were for."""
+    hurry: bool = False
+    """Whether the source waits for the acknowledgement; otherwise it may be kept until there are more."""
     publication: ClassVar[bool] = True
+
+
+class Part(NamedTuple):
+    """A publication in a convoy, without what the convoy says for all."""
+
+    message: MessageId
+    payloads: tuple[bytes, ...]
+    members: Bitmap
+    epochs: tuple[Member, ...]
+    starts: tuple[Start, ...]
+    dependencies: tuple[Dependency, ...]
+    stable: Counter
+
+    @classmethod
+    def of(cls, packet: Publication) -> "Part":
+        return cls(
+            packet.message,
+            packet.payloads,
+            packet.members,
+            packet.epochs,
+            packet.starts,
+            packet.dependencies,
+            packet.stable,
+        )
+
+
+@dataclass(slots=True)
+class Convoy(Packet):
+    """Several publications for the same node, causes before effects."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    messages: tuple[Part, ...]
+    publication: ClassVar[bool] = True
+    bundle: ClassVar[bool] = True
+
+    @property
+    def message(self) -> MessageId:
+        return self.messages[0].message
+
+    @property
+    def payloads(self) -> tuple[bytes, ...]:
+        return tuple(payload for part in self.messages for payload in part.payloads)
+
+    def publications(self) -> Iterator[Publication]:
+        for part in self.messages:
+            yield Publication(self.by, self.dead, self.topic, *part)
 
 
 @dataclass(slots=True)
@@ -189,12 +240,14 @@ class Settle(Packet):
 
 @dataclass(slots=True)
 class Obituary(Packet):
-    """The receiver's incarnation is held faulty by the sender, who lives with these nodes."""
+    """The receiver's incarnation is held faulty by the sender, or unknown to it, who lives with these nodes."""
 
     by: Incarnation
     dead: tuple[Life, ...]
     incarnation: Incarnation
     alive: Bitmap
+    stranger: bool = False
+    """Unknown, not held faulty: the two began apart from each other."""
 
 
 @dataclass(slots=True)
@@ -206,5 +259,45 @@ class Test(Packet):
     asking: bool
 
 
-AnyPacket: TypeAlias = Publication | Ack | Ask | Stable | Wave | WaveAck | Hello | Welcome | Settle | Obituary | Test
-PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
+@dataclass(slots=True)
+class Inquiry(Packet):
+    """Which topics do you know beyond this one, in alphabetical order?"""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    number: int
+    after: Topic
+
+
+@dataclass(slots=True)
+class TopicList(Packet):
+    """The answer to an inquiry of the receiver's incarnation."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    incarnation: Incarnation
+    number: int
+    after: Topic
+    topics: tuple[Topic, ...]
+    more: bool
+
+
+AnyPacket: TypeAlias = (
+    Publication
+    | Ack
+    | Ask
+    | Stable
+    | Wave
+    | WaveAck
+    | Hello
+    | Welcome
+    | Settle
+    | Obituary
+    | Test
+    | Inquiry
+    | TopicList
+    | Convoy
+)
+FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
+LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy)
+PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)

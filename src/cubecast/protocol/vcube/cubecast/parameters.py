@@ -14,6 +14,13 @@ class Detection(Enum):
     DIAGNOSIS = "diagnosis"  # VCube testing rounds of the machine's own, besides
 
 
+class Aggregation(Enum):
+    """Whether publications on their way to the same child share packets."""
+
+    OFF = "off"  # each leaves as it comes
+    ON = "on"  # those of one step together, and what a child could not deliver yet waits for what it depends on
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Times are in the driver's unit (u.t. simulated, seconds live)."""
@@ -25,7 +32,14 @@ class Parameters:
     """Mask of the ids that may ever be held; 0 means all of the cube."""
     window: int = 8
     """Own publications (batches) per topic that may be unstable at a time."""
+    eager: int = 0
+    """With so many unstable only full publications leave; smaller ones wait for company. 0: they never do."""
     max_batch: int = 512
+    """Messages per publication at most."""
+    max_batch_bytes: int = 65_536
+    """Payload bytes per publication at most; a larger message goes alone."""
+    ack_delay: float = 0.0
+    """How long acknowledgements may wait for company; publishers that need theirs say so in the publication."""
     retry: float = 400.0
     """After this long without an answer things are sent again; more than a round trip."""
     detection: Detection = Detection.DRIVER
@@ -33,16 +47,19 @@ class Parameters:
     patience: float = 2000.0
     """A tested peer silent for this long is held faulty; a joining node alone for this long starts alone."""
     max_dependencies: int = 65_536
+    aggregation: Aggregation = Aggregation.OFF
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:
             raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
-        for name in ("window", "max_batch", "max_dependencies"):
+        for name in ("window", "max_batch", "max_batch_bytes", "max_dependencies"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("retry", "round_length", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
+        if not 0 <= self.ack_delay < self.retry:
+            raise BadInput(f"ack_delay must be at least 0 and less than retry, not {self.ack_delay}")
         if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
             raise BadInput("patience must last at least two rounds, or every late answer is a crash")
         if (self.founders | self.ids) >> self.size:

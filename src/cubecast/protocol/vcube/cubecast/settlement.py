@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from cubecast.ids import Counter, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.dissemination import Copy
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.packets import Holding, Life, Settle
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.topology import ids_of

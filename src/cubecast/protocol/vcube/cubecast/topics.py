@@ -1,15 +1,19 @@
 """One topic at one node: view, subscription, publications under way, and the wave that makes them known."""
 
+from bisect import bisect_right
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Acknowledged, Published, Subscribed
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
-from cubecast.protocol.vcube.cubecast.dissemination import Copy, Dissemination
+from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.packets import Entry, Life, Publication, Stable, Start, Wave, bitmap
 from cubecast.protocol.vcube.cubecast.views import View
 from cubecast.protocol.vcube.topology import ids_of
@@ -37,6 +41,9 @@ class TopicState:
         """A wave of this node is complete: its view holds everybody somebody may have addressed before."""
         self.wave: _OpenWave | None = None
         self.queue: deque[bytes] = deque()
+        self.queued_bytes = 0
+        self.hurried = False
+        """Somebody waits for the stability of what is queued."""
         self.counter: Counter = 0
         self._numbers = 0
         self._subscriptions = 0
@@ -114,10 +121,36 @@ class TopicState:
 
     def pump(self) -> None:
         """Publish what the window and our own wave allow."""
-        parameters = self._context.parameters
-        while self.queue and self.registered and self.unstable < parameters.window:
-            count = min(len(self.queue), parameters.max_batch)
-            self._publish(tuple(self.queue.popleft() for _ in range(count)))
+        while self.queue and self.registered and self._may_publish():
+            self._publish(self._next_batch())
+        self.hurried = self.hurried and bool(self.queue)
+
+    def _may_publish(self) -> bool:
+        """While a few are under way the next one should be worth it: small ones wait and become one large one."""
+        parameters, unstable = self._context.parameters, self.unstable
+        if unstable < parameters.eager or not parameters.eager:
+            return unstable < parameters.window
+        full = len(self.queue) >= parameters.max_batch or self.queued_bytes >= parameters.max_batch_bytes
+        return full and unstable < parameters.window
+
+    def enqueue(self, payloads: Collection[bytes]) -> None:
+        """What the application wants to publish."""
+        self.queue.extend(payloads)
+        self.queued_bytes += sum(map(len, payloads))
+
+    def _next_batch(self) -> tuple[bytes, ...]:
+        """From the head of the queue, as much as one publication may hold; at least one message."""
+        parameters, queue = self._context.parameters, self.queue
+        batch = tuple(islice(queue, parameters.max_batch))
+        size = sum(map(len, batch))
+        if size > parameters.max_batch_bytes:
+            fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
+            batch = batch[: max(1, fitting)]
+            size = sum(map(len, batch))
+        for _ in batch:
+            queue.popleft()
+        self.queued_bytes -= size
+        return batch
 
     @property
     def unstable(self) -> int:
@@ -140,6 +173,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
+            self.hurried or self.unstable + 1 >= max(1, (context.parameters.eager or context.parameters.window) // 2),
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
@@ -206,6 +240,7 @@ class TopicState:
     def forget_closed(self) -> None:
         """What faulty sources left is settled."""
         self.dissemination.forget_closed()
+        self.barrier.prune()
         if self.delivery is not None:
             self.delivery.forget_closed()
 
@@ -221,6 +256,7 @@ class TopicState:
 
     def invariants(self) -> None:
         assert self.unstable <= self._context.parameters.window, "more is outstanding than the window allows"
+        self.dissemination.invariants()
         stable = self.dissemination.stable
         for copy in self.dissemination.copies():
             assert copy.last > stable.get(copy.source, 0), "something stable is still kept"

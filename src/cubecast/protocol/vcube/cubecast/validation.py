@@ -7,6 +7,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
     AnyPacket,
     Ask,
+    Convoy,
     Entry,
     Obituary,
     Publication,
@@ -27,6 +28,7 @@ class Validator:
         self._node = node
         self._parameters = parameters
         self._size = parameters.size
+        self._last_members = (b"", 0)
 
     def check(self, sender: NodeId, packet: AnyPacket, incarnation: int) -> None:
         """Raise RemoteProtocolError for what cannot come from a correct peer of this incarnation."""
@@ -44,6 +46,11 @@ class Validator:
         match packet:
             case Publication():
                 self._publication(packet, incarnation)
+            case Convoy():
+                if len(packet.messages) < 2:
+                    raise RemoteProtocolError("a convoy of less than two publications")
+                for publication in packet.publications():
+                    self._publication(publication, incarnation)
             case Ack():
                 for message in packet.messages:
                     self._message(message.source, message.incarnation, message.counter)
@@ -81,8 +88,7 @@ class Validator:
             raise RemoteProtocolError(f"a batch of {len(packet.payloads)} messages")
         if not 0 <= packet.stable < counter:
             raise RemoteProtocolError(f"publication {counter} claims that {packet.stable} is stable")
-        self._bitmap(packet.members)
-        members = mask_from(packet.members)
+        members = self._members(packet.members)
         if not members >> self._node & 1:
             raise RemoteProtocolError("a publication that is not addressed to this node")
         for member in packet.epochs:
@@ -97,14 +103,24 @@ class Validator:
                 raise RemoteProtocolError(f"publication {counter} states a start at {start.counter}")
         self._dependencies(packet)
 
+    def _members(self, bits: bytes) -> int:
+        """Publications repeat their destinations, so the last ones are known to be good."""
+        if bits != self._last_members[0]:
+            self._bitmap(bits)
+            self._last_members = (bits, mask_from(bits))
+        return self._last_members[1]
+
     def _dependencies(self, packet: Publication) -> None:
         if len(packet.dependencies) > self._parameters.max_dependencies:
             raise RemoteProtocolError(f"{len(packet.dependencies)} dependencies")
-        seen = set()
+        seen, size = set(), self._size
         for dependency in packet.dependencies:
-            self._message(*dependency[:3])
-            self._bitmap(dependency.excused)
-            for start in dependency.starts:
+            node, incarnation, counter, excused, starts = dependency
+            if not 0 <= node < size or incarnation < 0 or counter < 1:
+                self._message(node, incarnation, counter)
+            if excused:
+                self._bitmap(excused)
+            for start in starts:
                 self._bitmap(start.members)
             seen.add(dependency[:2])
         if len(seen) < len(packet.dependencies) or packet.message[:2] in seen:

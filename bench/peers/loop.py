@@ -1,0 +1,66 @@
+"""What every peer's member process does: obey orders from the pipe, publish, receive, check."""
+
+import time
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from cubecast.experiments.live_load.checker import Checker
+from cubecast.experiments.live_load.member import Load
+
+DEADLINE = 30.0
+"""Seconds for members to find each other."""
+
+
+class Peer(Protocol):
+    """One member's end of a messaging system."""
+
+    def address(self) -> str:
+        """What the other members need to reach this one."""
+
+    def connect(self, addresses: list[str]) -> None: ...
+
+    def publish(self, messages: list[bytes]) -> int:
+        """How many were taken; fewer when the system pushes back."""
+
+    def receive(self, timeout: float) -> list[tuple[int, list[bytes]]]:
+        """(member, messages in their order) each; waits at most so long when there is nothing."""
+
+    def close(self) -> None: ...
+
+
+def serve(peer: Peer, load: Load, number: int, pipe: Connection) -> None:
+    """The process of a member that is not cubecast's."""
+    checker = Checker(load.members, load.size)
+    published = delivered = 0
+    publishing = False
+    due = 0.0
+    pipe.send(peer.address())
+    peer.connect(pipe.recv())
+    pipe.send("ready")
+
+    def report() -> dict[str, Any]:
+        seen = {"published": published, "delivered": delivered, "violations": checker.violations}
+        return {"time": time.monotonic(), "cpu": time.process_time(), **seen}
+
+    while True:
+        if pipe.poll(0):
+            order = pipe.recv()
+            if order == "end":
+                break
+            if order in ("publish", "pause"):
+                publishing = order == "publish"
+                due = time.monotonic() + number / load.members / (load.rate or 1.0)
+            checker.sample_latency = checker.sample_latency or order == "sample"
+            pipe.send(report())
+        now = time.monotonic()
+        if publishing and load.rate and now >= due:
+            published += peer.publish(checker.stamp(published + 1, 1))
+            due += 1.0 / load.rate
+        elif publishing and not load.rate:
+            published += peer.publish(checker.stamp(published + 1, load.batch))
+        idle = min(max(due - now, 0.0), 0.002) if load.rate and publishing else 0.0 if publishing else 0.002
+        for source, messages in peer.receive(idle):
+            delivered += len(messages)
+            checker.check(source, messages)
+    peer.close()
+    pipe.send(report() | {"latencies": checker.latencies})

@@ -1,0 +1,94 @@
+"""Zenoh in peer mode, every member connected to every other, reliable and blocking when a link is full."""
+
+import json
+import queue
+import socket
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+import zenoh
+
+from bench.peers.loop import DEADLINE, serve
+from cubecast.experiments.live_load.member import Load
+
+MOST_AT_ONCE = 2000
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Member:
+    def __init__(self, number: int, members: int) -> None:
+        self._number = number
+        self._members = members
+        self._port = _free_port()
+        self._arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._session: Any = None
+        self._publisher: Any = None
+        self._prefix = bytes([number])
+
+    def address(self) -> str:
+        return f"tcp/127.0.0.1:{self._port}"
+
+    def connect(self, addresses: list[str]) -> None:
+        config = zenoh.Config()
+        config.insert_json5("mode", '"peer"')
+        config.insert_json5("scouting/multicast/enabled", "false")
+        config.insert_json5("listen/endpoints", json.dumps([self.address()]))
+        config.insert_json5("connect/endpoints", json.dumps([one for one in addresses if one != self.address()]))
+        self._session = zenoh.open(config)
+        self._subscriber = self._session.declare_subscriber(
+            "chat/**", lambda sample: self._arrived.put(bytes(sample.payload))
+        )
+        self._publisher = self._session.declare_publisher(
+            f"chat/{self._number}", congestion_control=zenoh.CongestionControl.BLOCK
+        )
+        self._meet()
+
+    def _meet(self) -> None:
+        everybody = set(range(self._members))
+        heard: set[int] = set()
+        hearing_us: set[int] = set()
+        give_up = time.monotonic() + DEADLINE
+        while heard != everybody or hearing_us != everybody:
+            if time.monotonic() > give_up:
+                raise TimeoutError("Zenoh members did not find each other")
+            self._publisher.put(bytes([255, self._number, *sorted(heard)]))
+            time.sleep(0.02)
+            while not self._arrived.empty():
+                message = self._arrived.get()
+                heard.add(message[1])
+                if self._number in message[2:]:
+                    hearing_us.add(message[1])
+        for _ in range(3):
+            self._publisher.put(bytes([255, self._number, *sorted(heard)]))
+
+    def publish(self, messages: list[bytes]) -> int:
+        for message in messages:
+            self._publisher.put(self._prefix + message)
+        return len(messages)
+
+    def receive(self, timeout: float) -> list[tuple[int, list[bytes]]]:
+        runs: list[tuple[int, list[bytes]]] = []
+        try:
+            message = self._arrived.get(timeout=timeout) if timeout else self._arrived.get_nowait()
+            for _ in range(MOST_AT_ONCE):
+                if message[0] != 255:
+                    if not runs or runs[-1][0] != message[0]:
+                        runs.append((message[0], []))
+                    runs[-1][1].append(message[1:])
+                message = self._arrived.get_nowait()
+        except queue.Empty:
+            pass
+        return runs
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def mesh(load: Load, number: int, pipe: Connection, join: str | None) -> None:
+    serve(Member(number, load.members), load, number, pipe)

@@ -1,0 +1,209 @@
+"""Publishing and subscribing through any port: a node in this process, or a connection to one elsewhere."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Literal, Self, TypeVar, overload
+
+from cubecast.api import requests
+from cubecast.api.envelope import seal, seal_all
+from cubecast.api.handover import Handover, OnBatch, OnGap
+from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
+from cubecast.api.lifecycle import Lifecycle
+from cubecast.api.message import Gap, Message
+from cubecast.api.requests import Handler, Requests, Service
+from cubecast.api.subscription import Subscription
+from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.net.patterns import check_pattern, check_topic
+from cubecast.net.pieces import pieces
+from cubecast.net.port import Port
+
+
+class Client:
+    """An application's end of a port. Use it in the event loop it was made in."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._requests = Requests(self)
+        self._services: set[Service] = set()
+        self._closed = False
+
+    # -- publishing
+
+    async def publish(
+        self,
+        topic: str,
+        data: Any,
+        *,
+        headers: Mapping[str, str] | None = None,
+        wait: Literal["stable"] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Publish bytes, text, or anything JSON can say.
+
+        Returns when the message has its place behind everything published or read here before, which takes no turn of
+        the event loop unless the budget is used up. With `wait="stable"` returns when it reached everybody it is for.
+        Too late for `timeout`: `TimeoutError` when nothing was published, `OutcomeUnknown` when it was.
+        """
+        sealed = (seal(data, headers),)
+        port = self._port
+        if not port.has_room(topic):
+            await self._room(topic, timeout)
+        accepted = port.publish(topic, sealed)
+        if wait is not None:
+            await self._stable(topic, accepted, timeout)
+
+    def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
+        """Like `publish`, but raises `NoRoom` instead of waiting."""
+        sealed = (seal(data, headers),)
+        if not self._port.has_room(topic):
+            raise NoRoom(f"{topic}: too much is published and not yet delivered; nothing was published")
+        self._port.publish(topic, sealed)
+
+    async def publish_batch(
+        self,
+        topic: str,
+        batch: Iterable[Any],
+        *,
+        wait: Literal["stable"] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Publish messages in their order, as one piece where the budget allows.
+
+        When cancelled or timed out, those published so far are the first ones of the list.
+        """
+        sealed = seal_all(batch)
+        accepted = 0
+        for chunk in pieces(sealed):
+            if not self._port.has_room(topic):
+                await self._room(topic, timeout)
+            accepted = self._port.publish(topic, chunk)
+        if wait is not None and sealed:
+            await self._stable(topic, accepted, timeout)
+
+    async def stable(self, topic: str, *, timeout: float | None = None) -> None:
+        """Wait until everything published here on the topic reached everybody it is for."""
+        await self._stable(topic, self._port.publish(check_topic(topic), ()), timeout)
+
+    async def _room(self, topic: str, timeout: float | None) -> None:
+        # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
+        # because another publisher that waited may have used the room up.
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._port.has_room(topic):
+                    await asyncio.shield(self._port.room(topic))
+        except TimeoutError:
+            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
+
+    async def _stable(self, topic: str, accepted: int, timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._port.stable(topic, accepted)
+        except TimeoutError:
+            raise OutcomeUnknown(
+                f"{topic}: published, and not known to have reached everybody in {timeout} s"
+            ) from None
+
+    # -- subscribing
+
+    @overload
+    def subscribe(
+        self,
+        pattern: str,
+        *,
+        gaps: Literal["yield"] = "yield",
+        when_slow: str = ...,
+        budget: int = ...,
+        patience: float = ...,
+        on_batch: OnBatch | None = ...,
+        on_gap: OnGap | None = ...,
+    ) -> Subscription[Message | Gap]: ...
+    @overload
+    def subscribe(
+        self,
+        pattern: str,
+        *,
+        gaps: Literal["raise", "ignore"],
+        when_slow: str = ...,
+        budget: int = ...,
+        patience: float = ...,
+    ) -> Subscription[Message]: ...
+    def subscribe(
+        self,
+        pattern: str,
+        *,
+        gaps: str = "yield",
+        when_slow: str = "block",
+        budget: int = DEFAULT_BUDGET,
+        patience: float = DEFAULT_PATIENCE,
+        on_batch: OnBatch | None = None,
+        on_gap: OnGap | None = None,
+    ) -> Subscription[Any]:
+        """Subscribe to a topic, or to all that a pattern with `*` or `>` selects.
+
+        Without functions the result is read with `async for`, and `budget` bytes may wait to be read before `when_slow`
+        (block, disconnect, drop-oldest, drop-newest) applies; one that blocks others and reads nothing for `patience`
+        seconds is cut off. With `on_batch` the function is called for each batch in the event loop, and must not block.
+        Gaps are yielded among the messages, raised as `Missed`, or ignored.
+        """
+        life = Lifecycle(self._port, check_pattern(pattern))
+        sink: Inbox | Handover
+        if on_batch is not None:
+            sink = Handover(life, on_batch, on_gap, self)
+        else:
+            slow = _choice(WhenSlow, when_slow)
+            sink = Inbox(life, self, gaps=_choice(Gaps, gaps), when_slow=slow, budget=budget, patience=patience)
+        subscription: Subscription[Any] = Subscription(life, sink)
+        life.open(sink)
+        return subscription
+
+    # -- questions and answers
+
+    async def request(
+        self, topic: str, data: Any, *, headers: dict[str, str] | None = None, timeout: float = 5.0
+    ) -> Message:
+        """Publish a question and wait for the first answer. `RequestFailed` when the handler raised."""
+        return await self._requests.ask(check_topic(topic), data, headers, timeout)
+
+    async def reply(self, message: Message, data: Any) -> None:
+        """Answer a message that was sent with `request`."""
+        await requests.answer(self, message, data)
+
+    def serve(self, pattern: str, handler: Handler) -> Service:
+        """Answer each request with what the handler, plain or async, returns; closed with the client or by itself."""
+        service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
+        self._services.add(service)
+        return service
+
+    # -- the rest
+
+    async def status(self) -> dict[str, Any]:
+        """What the node says about itself: members, topics, queues, held messages."""
+        return await self._port.status()
+
+    async def close(self) -> None:
+        """Let what was published go out, end the subscriptions, leave."""
+        if not self._closed:
+            self._closed = True
+            self._requests.close()
+            for service in list(self._services):
+                await service.close()
+            await self._port.close()
+
+    async def __aenter__(self) -> Self:
+        if self._closed:
+            raise Closed("this client was closed; open another one")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+Mode = TypeVar("Mode", bound=StrEnum)
+
+
+def _choice(modes: type[Mode], text: str) -> Mode:
+    try:
+        return modes(text)
+    except ValueError:
+        raise BadInput(f"{text!r} is none of {', '.join(modes)}") from None

@@ -1,0 +1,56 @@
+"""Becoming a client of nodes that run elsewhere."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from cubecast.api.client import Client
+from cubecast.net.addresses import Address
+from cubecast.net.client import ClientPort, warn
+from cubecast.net.outbox import Uncertain
+
+CONNECT_TIMEOUT, PATIENCE = 5.0, 60.0
+
+
+class Connecting:
+    """`async with` it, or `await` it and close the client yourself."""
+
+    def __init__(self, open_port: Callable[[], ClientPort], timeout: float) -> None:
+        self._open_port, self._timeout = open_port, timeout
+        self._client: Client | None = None
+
+    async def _connect(self) -> Client:
+        port = self._open_port()
+        await port.start(self._timeout)
+        return Client(port)
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> Client:
+        self._client = await self._connect()
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+def connect(
+    *addresses: str,
+    cluster: str = "cubecast",
+    name: str = "",
+    timeout: float = CONNECT_TIMEOUT,
+    patience: float = PATIENCE,
+    on_uncertain: Callable[[Uncertain], object] = warn,
+) -> Connecting:
+    """A client of any of these nodes, each HOST:PORT; when its node is lost it moves to another, known or named.
+
+    `timeout` is for the first connection, `patience` for finding another node later: then subscriptions end with an
+    error. `on_uncertain` is told how many messages were on their way when a connection broke; by default it logs them.
+    """
+    parsed = [Address.parse(address) for address in addresses]
+
+    def open_port() -> ClientPort:
+        return ClientPort(parsed, cluster=cluster, name=name, patience=patience, on_uncertain=on_uncertain)
+
+    return Connecting(open_port, timeout)

@@ -1,0 +1,133 @@
+"""What an application publishes ↔ the bytes a node carries.
+
+Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
+bytes that happen to begin with the mark, and empty ones. The network never looks inside, so a foreign or garbled
+envelope is found where it is opened, by whoever reads the message, and stops nobody else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from cubecast.errors import BadInput, RemoteProtocolError
+
+MARK = 0xC1
+"""A byte that neither UTF-8, JSON nor MessagePack ever begins with."""
+BYTES, TEXT, JSON, HEADED = range(4)
+
+_PREFIXES = tuple(bytes([MARK, kind]) for kind in range(4))
+_first = itemgetter(0)
+_encode_json = msgspec.json.Encoder().encode
+_decode_json = msgspec.json.Decoder().decode
+_encode_headed = msgspec.msgpack.Encoder().encode
+_decode_headed = msgspec.msgpack.Decoder(tuple[dict[str, str], int, bytes]).decode
+
+
+def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
+    """Bytes and text as they are, everything else as JSON."""
+    if headers is None and type(data) is bytes and data and data[0] != MARK:
+        return data
+    kind, body = _body(data)
+    if not headers:
+        return _PREFIXES[kind] + body
+    try:
+        return _PREFIXES[HEADED] + _encode_headed((_checked(headers), kind, body))
+    except UnicodeEncodeError:
+        raise BadInput("headers must be valid Unicode") from None
+
+
+def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
+    """Many at once; plain bytes are looked at and not touched."""
+    messages = list(batch)
+    return messages if _are_plain(messages) else [seal(data) for data in messages]
+
+
+def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
+    """The content of many at once."""
+    return sealed if _are_plain(sealed) else [body(one) for one in sealed]
+
+
+def _are_plain(messages: Sequence[Any]) -> bool:
+    try:
+        return set(map(type, messages)) == {bytes} and MARK not in map(_first, messages)
+    except IndexError:  # an empty one
+        return False
+
+
+def body(sealed: bytes) -> bytes:
+    """The published bytes, or text and JSON in their UTF-8 form, without looking at headers."""
+    return sealed if sealed and sealed[0] != MARK else _open(sealed)[2]
+
+
+def headers(sealed: bytes) -> dict[str, str]:
+    return {} if sealed and sealed[0] != MARK else _open(sealed)[0]
+
+
+def data(sealed: bytes) -> Any:
+    """What was published, in the type it was published in."""
+    if sealed and sealed[0] != MARK:
+        return sealed
+    _, kind, content = _open(sealed)
+    if kind == BYTES:
+        return content
+    return _text(content) if kind == TEXT else _json(content)
+
+
+def text(sealed: bytes) -> str:
+    return _text(body(sealed))
+
+
+def json(sealed: bytes) -> Any:
+    return _json(body(sealed))
+
+
+def _body(data: Any) -> tuple[int, bytes]:
+    if isinstance(data, str):
+        try:
+            return TEXT, data.encode()
+        except UnicodeEncodeError:
+            raise BadInput("text to publish must be valid Unicode") from None
+    if isinstance(data, bytes | bytearray | memoryview):
+        return BYTES, bytes(data)
+    try:
+        return JSON, _encode_json(data)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise BadInput(f"{type(data).__name__} cannot be published: {error}") from None
+
+
+def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise BadInput(f"headers are text to text, not {name!r}: {value!r}")
+    return dict(headers)
+
+
+def _open(sealed: bytes) -> tuple[dict[str, str], int, bytes]:
+    kind = sealed[1] if len(sealed) > 1 else None
+    if kind in (BYTES, TEXT, JSON):
+        return {}, kind, sealed[2:]
+    if kind != HEADED:
+        raise RemoteProtocolError(f"an envelope of unknown kind {kind}: not published through this interface")
+    try:
+        found, inner, content = _decode_headed(memoryview(sealed)[2:])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"a garbled envelope: {error}") from None
+    if inner not in (BYTES, TEXT, JSON):
+        raise RemoteProtocolError(f"a garbled envelope: content of unknown kind {inner}")
+    return found, inner, content
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise RemoteProtocolError(f"the message is not text: {error}") from None
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return _decode_json(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteProtocolError(f"the message is not JSON: {error}") from None

@@ -1,0 +1,52 @@
+"""Handing batches straight to an application's function, without a queue in between."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cubecast.api.dropped import named_gap
+from cubecast.api.lifecycle import Lifecycle
+from cubecast.api.message import Batch, Gap, Origin, Replier
+from cubecast.errors import CubecastError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.port import GapNotice
+
+OnBatch = Callable[[Batch], object]
+OnGap = Callable[[Gap], object]
+
+
+class Handover:
+    """A `net.port.Sink` that calls functions. What they raise goes to the event loop's exception handler: neither the
+    node nor the other subscriptions are to suffer from it."""
+
+    def __init__(self, life: Lifecycle, on_batch: OnBatch, on_gap: OnGap | None, client: Replier | None) -> None:
+        self._life, self._client = life, client
+        self._call, self._call_gap = on_batch, on_gap
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+        if not self._life.ended:
+            source, incarnation, counter = first
+            try:
+                self._call(Batch(Origin(topic, source, incarnation, self._client), counter, payloads))
+            except Exception as error:
+                self._report(error)
+
+    def on_gap(self, gap: GapNotice) -> None:
+        if self._call_gap is not None and not self._life.ended:
+            try:
+                self._call_gap(named_gap(gap))
+            except Exception as error:
+                self._report(error)
+
+    def on_ready(self) -> None:
+        self._life.become_ready()
+
+    def on_end(self, error: CubecastError | None) -> None:
+        self._life.end(error)
+
+    def close(self) -> None:
+        self._life.leave()
+
+    def _report(self, error: Exception) -> None:
+        context: dict[str, Any] = {"message": f"the reader of {self._life.pattern} failed", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)

@@ -1,0 +1,67 @@
+"""The life of one subscription: opened, ready, paused and resumed, ended."""
+
+from cubecast.api.bell import Bell
+from cubecast.errors import Closed, CubecastError
+from cubecast.net.port import Port, Sink
+
+
+class Lifecycle:
+    """What is common to subscriptions, however their messages are handed over."""
+
+    def __init__(self, port: Port, pattern: str) -> None:
+        self.pattern = pattern
+        self.changed = Bell()
+        self.ended = False
+        self.error: CubecastError | None = None
+        self._port = port
+        self._number: int | None = None
+        self._ready = self.is_paused = False
+
+    def open(self, sink: Sink) -> None:
+        number = self._port.subscribe(self.pattern, sink)
+        self._number = number
+        if self.is_paused:
+            self._port.pause(number)
+
+    def pause(self) -> None:
+        if not self.is_paused and not self.ended:
+            self.is_paused = True
+            if self._number is not None:
+                self._port.pause(self._number)
+
+    def resume(self) -> None:
+        if self.is_paused and not self.ended:
+            self.is_paused = False
+            if self._number is not None:
+                self._port.resume(self._number)
+
+    def become_ready(self) -> None:
+        self._ready = True
+        self.changed.ring()
+
+    def end(self, error: CubecastError | None) -> None:
+        if not self.ended:
+            self.ended = True
+            self.error = error
+            self.changed.ring()
+
+    def leave(self, error: CubecastError | None = None) -> None:
+        """End it from this side. Ended first, because the port may say so itself while it is told."""
+        if not self.ended:
+            self.end(error)
+            if self._number is not None:
+                self._port.unsubscribe(self._number)
+
+    async def ready(self) -> None:
+        """Whatever is published from now on, anywhere, arrives."""
+        while not self._ready:
+            if self.ended:
+                raise self.error or Closed(f"the subscription to {self.pattern} was closed before it was ready")
+            await self.changed.wait()
+
+    async def over(self) -> None:
+        """Done when nothing comes any more; raises what ended it."""
+        while not self.ended:
+            await self.changed.wait()
+        if self.error is not None:
+            raise self.error

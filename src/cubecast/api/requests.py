@@ -1,0 +1,137 @@
+"""Questions and answers on top of publications.
+
+Whoever asks names the topic of its own inbox and a number in the headers; whoever answers publishes there. Every
+responder that is subscribed may answer; the first answer counts.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from cubecast.api.message import Batch, Message
+from cubecast.errors import BadInput, Closed, CubecastError, RemoteProtocolError, RequestFailed
+
+if TYPE_CHECKING:
+    from cubecast.api.client import Client
+    from cubecast.api.subscription import Subscription
+
+REPLY_TO, CORRELATION, FAILURE = "reply-to", "correlation", "failure"
+INBOX = "_inbox."
+
+Handler = Callable[[Message], Any | Awaitable[Any]]
+
+
+class Requests:
+    """The inbox of a client, opened with its first question."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self._topic = INBOX + secrets.token_hex(8)
+        self._asked = 0
+        self._open: dict[str, asyncio.Future[Message]] = {}
+        self._inbox: Subscription[Any] | None = None
+
+    async def ask(self, topic: str, data: Any, headers: dict[str, str] | None, timeout: float) -> Message:
+        async with asyncio.timeout(timeout):
+            if self._inbox is None or self._inbox.closed:
+                self._inbox = self._client.subscribe(self._topic, on_batch=self._on_answers)
+            await self._inbox.ready()
+            self._asked += 1
+            number = str(self._asked)
+            answer = asyncio.get_running_loop().create_future()
+            self._open[number] = answer
+            try:
+                asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: number}
+                await self._client.publish(topic, data, headers=asking)
+                return _checked(await answer)
+            finally:
+                del self._open[number]
+
+    def _on_answers(self, batch: Batch) -> None:
+        for message in batch:
+            try:
+                number = message.headers.get(CORRELATION, "")
+            except RemoteProtocolError:
+                continue  # anybody may publish to an inbox; what is no answer answers nothing
+            answer = self._open.get(number)
+            if answer is not None and not answer.done():
+                answer.set_result(message)
+
+    def close(self) -> None:
+        for answer in self._open.values():
+            if not answer.done():
+                answer.set_exception(Closed("the client was closed before the answer came"))
+
+
+def _checked(answer: Message) -> Message:
+    failure = answer.headers.get(FAILURE)
+    if failure is not None:
+        raise RequestFailed(failure)
+    return answer
+
+
+async def answer(client: "Client", message: Message, data: Any, failure: str | None = None) -> None:
+    found = message.headers
+    if REPLY_TO not in found:
+        raise BadInput(f"message {tuple(message.id)} on {message.topic} is not a request: it names nobody to reply to")
+    headers = {CORRELATION: found.get(CORRELATION, "")}
+    if failure is not None:
+        headers[FAILURE] = failure
+    await client.publish(found[REPLY_TO], data, headers=headers)
+
+
+class Service:
+    """Answers requests with a function's results, one after the other, until closed."""
+
+    def __init__(
+        self,
+        client: "Client",
+        subscription: "Subscription[Message]",
+        handler: Handler,
+        on_close: Callable[["Service"], None],
+    ) -> None:
+        self._client, self._subscription, self._handler = client, subscription, handler
+        self._on_close = on_close
+        self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {subscription.pattern}")
+
+    async def ready(self) -> None:
+        await self._subscription.ready()
+
+    async def _serve(self) -> None:
+        async for message in self._subscription:
+            try:
+                if REPLY_TO not in message.headers:
+                    continue
+            except RemoteProtocolError:
+                continue  # garbled: there is nobody to answer
+            await self._answer(message)
+
+    async def _answer(self, message: Message) -> None:
+        try:
+            result = self._handler(message)
+            if isinstance(result, Awaitable):
+                result = await result
+            await answer(self._client, message, result)
+        except Closed:
+            raise
+        except Exception as error:
+            # Whatever the handler does wrong is told to the one who asked; the service goes on.
+            try:
+                await answer(self._client, message, None, f"{type(error).__name__}: {error}")
+            except CubecastError as unanswerable:
+                context = {"message": f"a request to {self._subscription.pattern} got no answer"}
+                asyncio.get_running_loop().call_exception_handler({**context, "exception": unanswerable})
+
+    async def close(self) -> None:
+        self._on_close(self)
+        self._subscription.close()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def __aenter__(self) -> "Service":
+        await self.ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,196 @@
+"""The same interface for programs without an event loop: one runs in a thread of its own.
+
+    with cubecast.sync.connect("127.0.0.1:7400") as client:
+        client.publish("greetings", "hello")
+        for event in client.subscribe("greetings"):
+            ...
+
+Calls may come from any thread. Each costs a trip to the other thread, so publish many messages with `publish_batch`.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Literal, Self, TypeVar
+
+from cubecast.api.client import Client
+from cubecast.api.connect import CONNECT_TIMEOUT, PATIENCE
+from cubecast.api.connect import connect as connect_async
+from cubecast.api.message import Batch, Gap, Message
+from cubecast.api.subscription import Subscription
+from cubecast.errors import Closed
+
+CLOSING_TIME = 10.0
+AT_ONCE = 512
+"""Events fetched from the other thread in one trip."""
+
+Result = TypeVar("Result")
+
+
+class LoopThread:
+    """An event loop in a daemon thread, so that a forgotten client does not keep the program alive."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="cubecast", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, Result], timeout: float | None = None) -> Result:
+        """Wait for the result; cancelled when it takes too long, or when the waiting is interrupted."""
+        if not self._thread.is_alive():
+            coroutine.close()
+            raise Closed("this client is closed")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.CancelledError:
+            raise Closed("the client was closed meanwhile") from None
+        finally:
+            future.cancel()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result(CLOSING_TIME)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(CLOSING_TIME)
+            self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+class SyncSubscription:
+    """Iterate over it, or ask for the `next` event."""
+
+    def __init__(self, thread: LoopThread, subscription: Subscription[Any]) -> None:
+        self._thread, self._subscription = thread, subscription
+        # Filled in the other thread: an interrupted wait loses nothing that was already taken.
+        self._fetched: deque[Message | Gap] = deque()
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Returns when whatever is published from now on, anywhere, arrives here."""
+        self._thread.run(self._subscription.ready(), timeout)
+
+    def next(self, timeout: float | None = None) -> Message | Gap:
+        """The next event; `TimeoutError` when none comes in time, `Closed` when none will come."""
+        if not self._fetched:
+            self._thread.run(self._fetch(timeout))
+        return self._fetched.popleft()
+
+    async def _fetch(self, timeout: float | None) -> None:
+        self._fetched.extend(await self._subscription.take(AT_ONCE, timeout))
+
+    def __iter__(self) -> Iterator[Message | Gap]:
+        while True:
+            try:
+                yield self.next()
+            except Closed:
+                return
+
+    def close(self) -> None:
+        self._thread.run(self._close())
+
+    async def _close(self) -> None:
+        self._subscription.close()
+
+    def __enter__(self) -> Self:
+        self.ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class SyncClient:
+    """Like `Client`, blocking. Every method that waits takes a timeout in seconds."""
+
+    def __init__(self, thread: LoopThread, client: Client) -> None:
+        self._thread, self._client = thread, client
+
+    def publish(
+        self,
+        topic: str,
+        data: Any,
+        *,
+        headers: Mapping[str, str] | None = None,
+        wait: Literal["stable"] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._thread.run(self._client.publish(topic, data, headers=headers, wait=wait, timeout=timeout))
+
+    def publish_batch(
+        self,
+        topic: str,
+        batch: Iterable[Any],
+        *,
+        wait: Literal["stable"] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._thread.run(self._client.publish_batch(topic, list(batch), wait=wait, timeout=timeout))
+
+    def subscribe(
+        self,
+        pattern: str,
+        *,
+        gaps: Literal["yield", "raise", "ignore"] = "yield",
+        on_batch: Callable[[Batch], object] | None = None,
+        **options: Any,
+    ) -> SyncSubscription:
+        """Options as for `Client.subscribe`. `on_batch` is called in the client's thread."""
+        subscribe: Callable[..., Subscription[Any]] = self._client.subscribe
+
+        async def open_it() -> Subscription[Any]:
+            return subscribe(pattern, gaps=gaps, on_batch=on_batch, **options)
+
+        return SyncSubscription(self._thread, self._thread.run(open_it()))
+
+    def request(self, topic: str, data: Any, *, headers: dict[str, str] | None = None, timeout: float = 5.0) -> Message:
+        return self._thread.run(self._client.request(topic, data, headers=headers, timeout=timeout))
+
+    def reply(self, message: Message, data: Any) -> None:
+        self._thread.run(self._client.reply(message, data))
+
+    def status(self, timeout: float | None = 5.0) -> dict[str, Any]:
+        return self._thread.run(self._client.status(), timeout)
+
+    def close(self) -> None:
+        """Let what was published go out, then end the thread."""
+        try:
+            self._thread.run(self._client.close(), CLOSING_TIME)
+        except Closed:
+            return
+        finally:
+            self._thread.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def connect(
+    *addresses: str,
+    cluster: str = "cubecast",
+    name: str = "",
+    timeout: float = CONNECT_TIMEOUT,
+    patience: float = PATIENCE,
+) -> SyncClient:
+    """Connect to any of these nodes, each HOST:PORT. Use the result with `with`, or close it."""
+    thread = LoopThread()
+
+    async def open_it() -> Client:
+        return await connect_async(*addresses, cluster=cluster, name=name, timeout=timeout, patience=patience)
+
+    try:
+        return SyncClient(thread, thread.run(open_it()))
+    except BaseException:
+        thread.stop()
+        raise

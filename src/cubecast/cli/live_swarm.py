@@ -1,0 +1,33 @@
+"""`cubecast swarm --live`: schedules of real accidents to real processes."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from cubecast.cli.common import OK, VIOLATED, output, print_json, progress
+from cubecast.experiments.live_faults.run import LiveFailure
+from cubecast.experiments.live_faults.swarm import torment, verified_with_spark
+
+
+def live_swarm(directory: Path, seed: int, schedules: int, *, spark: bool, as_json: bool) -> NoReturn:
+    """Tell of every schedule as it ends; end the program with the exit code of the verdict."""
+    found: dict[str, Any] = {"seed": seed, "schedules": [], "failure": None}
+    try:
+        with progress(f"seed {seed}: {schedules} schedules of live clusters below {directory}"):
+            for outcome in torment(directory, seed, schedules):
+                found["schedules"].append(one := outcome.to_json())
+                if not as_json:
+                    output.print(f"{one['verdict']} {one['deliveries']:,} deliveries · {one['schedule']}", markup=False)
+    except LiveFailure as failure:
+        found["failure"] = str(failure)
+    if spark and found["failure"] is None:
+        found["spark"] = verified_with_spark(directory, None)
+    if as_json:
+        print_json(found)
+    elif found["failure"] is not None:
+        output.print(found["failure"], markup=False)
+    for name, verdict in {} if as_json else found.get("spark", {}).items():
+        output.print(f"Spark: {name} {verdict}", markup=False)
+    kept = found["failure"] is None and set(found.get("spark", {}).values()) <= {"VALID"}
+    click.get_current_context().exit(OK if kept else VIOLATED)

@@ -1,0 +1,41 @@
+"""`cubecast report`: one HTML page with everything a directory holds."""
+
+from pathlib import Path
+
+import click
+
+from cubecast.cli.common import json_option, output, print_json, progress
+from cubecast.cli.spark_options import spark_options
+
+EXAMPLE = """
+\b
+Examples:
+  cubecast sim vcube-ps --nodes 64 --trace out/run1
+  cubecast report out/run1
+  cubecast reproduce causal-aggregation --quick --out out/chapter4
+  cubecast report out/chapter4 --out chapter4.html
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The page to write; default DIR/report.html.")
+@spark_options
+@json_option
+def report(
+    directory: Path, out: Path | None, master: str | None, conf: tuple[tuple[str, str], ...], as_json: bool
+) -> None:
+    """Write an HTML report with plots of the traces, reproductions and sweeps in and below DIR.
+
+    The page needs nothing from outside itself. Exit code 0: it is written, whatever it says; 2: there is nothing to
+    report, or it is damaged.
+    """
+    from cubecast.pipeline.session import spark_session
+    from cubecast.report.build import build_report
+
+    with progress("reporting"):
+        found = build_report(directory, out or directory / "report.html", lambda: spark_session(master, conf))
+    if as_json:
+        print_json(found)
+    else:
+        output.print(f"{', '.join(found['sections'])}: {found['report']}", markup=False, soft_wrap=True)

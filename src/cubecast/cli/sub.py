@@ -1,0 +1,68 @@
+"""`cubecast sub`: print what arrives."""
+
+import asyncio
+import base64
+import json
+import signal
+from typing import Any
+
+import click
+
+from cubecast.api.message import Gap, Message
+from cubecast.cli.client_options import client_options, connecting
+from cubecast.net.loop import run
+from cubecast.net.patterns import check_pattern, is_pattern
+
+EXAMPLE = """
+\b
+Examples:
+  cubecast sub greetings --node 127.0.0.1:7400
+  cubecast sub 'orders.>' --count 10 --json
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("pattern", metavar="TOPIC")
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per message and line.")
+@client_options
+def sub(pattern: str, count: int | None, as_json: bool, **where: Any) -> None:
+    """Print the messages of TOPIC, one a line, until stopped. In TOPIC * stands for one word, a final > for the rest.
+
+    What will not come although it was published is announced on standard error, before what follows it.
+    """
+    check_pattern(pattern)
+    run(_print(pattern, count, as_json, where))
+
+
+async def _print(pattern: str, count: int | None, as_json: bool, where: dict[str, Any]) -> None:
+    async with connecting(**where) as client, client.subscribe(pattern) as subscription:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, subscription.close)
+        click.echo(f"subscribed to {pattern}", err=True)
+        left = count
+        async for event in subscription:
+            if isinstance(event, Gap):
+                click.echo(f"gap: {event.reason}: {_missing(event)}", err=True)
+                continue
+            click.echo(json.dumps(_as_json(event)) if as_json else _as_text(event, is_pattern(pattern)))
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+
+
+def _as_text(message: Message, show_topic: bool) -> str:
+    text = message.body().decode(errors="replace")
+    return f"{message.topic} {text}" if show_topic else text
+
+
+def _as_json(message: Message) -> dict[str, Any]:
+    data = message.data
+    content = {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else {"data": data}
+    about = {"topic": message.topic, "source": message.source, "incarnation": message.incarnation}
+    return {**about, "counter": message.counter, **content, **({"headers": message.headers} if message.headers else {})}
+
+
+def _missing(gap: Gap) -> str:
+    known = [f"{one.topic} {one.source}.{one.incarnation}.{one.first}–{one.last}" for one in gap.missing]
+    return ", ".join(known) or "how many is not known"

@@ -1,0 +1,167 @@
+"""Runs a schedule against a live cluster and judges what is left."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cubecast.check.verdict import Report, Verdict
+from cubecast.errors import CubecastError
+from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
+from cubecast.experiments.live_faults.judge import judged
+from cubecast.experiments.live_faults.link_proxy import Conditions
+from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
+from cubecast.ids import NodeId
+from cubecast.net.replay import replay_all
+
+AFTERWARDS = 0.5
+"""Seconds of further publishing after the last accident."""
+
+
+class LiveFailure(CubecastError):  # noqa: N818 - a finding
+    """A schedule that broke a promise; the text says everything needed to run it again."""
+
+
+@dataclass
+class Outcome:
+    schedule: LiveSchedule
+    report: Report
+    statuses: dict[NodeId, dict[str, Any]]
+    """Of the members that lived to the end, when nothing was under way any more."""
+    gaps: int
+    damaged: int
+    resets: int
+    steps_replayed: int
+
+    @property
+    def incarnations(self) -> dict[NodeId, int]:
+        return {number: status["incarnation"] for number, status in self.statuses.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schedule": str(self.schedule),
+            "verdict": str(self.report.verdict),
+            "deliveries": self.report.deliveries,
+            "messages": self.report.messages,
+            "incarnations": self.incarnations,
+            "gaps": self.gaps,
+            "damaged": self.damaged,
+            "resets": self.resets,
+            "steps_replayed": self.steps_replayed,
+        }
+
+
+@dataclass
+class _Run:
+    cluster: LiveCluster
+    schedule: LiveSchedule
+    started: float
+    _impaired: list[Fault] = field(default_factory=list)
+
+    async def everything(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for fault in self.schedule.faults:
+                group.create_task(self._happen(fault))
+
+    async def _happen(self, fault: Fault) -> None:
+        await self._wait_until(fault.at)
+        match fault.accident:
+            case Accident.KILL:
+                self.cluster.kill(fault.node)
+            case Accident.RESTART:
+                await self._restart(fault)
+            case Accident.STOP:
+                self.cluster.stop(fault.node)
+                await self._wait_until(fault.until)
+                self.cluster.resume(fault.node)
+            case Accident.RESET:
+                while asyncio.get_running_loop().time() < self.started + fault.until:
+                    self._reset(fault)
+                    await asyncio.sleep(fault.amount)
+            case _:
+                await self._impair(fault)
+
+    async def _wait_until(self, at: float) -> None:
+        await asyncio.sleep(max(0.0, self.started + at - asyncio.get_running_loop().time()))
+
+    async def _restart(self, fault: Fault) -> None:
+        self.cluster.kill(fault.node)
+        await self.cluster.members[fault.node].ended()
+        await self._wait_until(fault.until)
+        await self.cluster.start_member(fault.node)
+        await self.cluster.publish(self.schedule.rate, [fault.node])
+
+    def _reset(self, fault: Fault) -> None:
+        assert fault.peer is not None
+        self.cluster.reset(fault.node, fault.peer)
+
+    async def _impair(self, fault: Fault) -> None:
+        """What is impaired now: the last to end heals all, so that accidents on one link do not outlive each other."""
+        assert fault.peer is not None
+        conditions = Conditions(
+            delay=fault.amount if fault.accident is Accident.DELAY else 0.0,
+            standing=fault.accident in (Accident.STALL, Accident.CUT),
+            damage=fault.amount if fault.accident is Accident.DAMAGE else 0.0,
+        )
+        both_ways = fault.accident is not Accident.CUT
+        self._impaired.append(fault)
+        self.cluster.impair(fault.node, fault.peer, conditions, both_ways=both_ways)
+        await self._wait_until(fault.until)
+        self._impaired.remove(fault)
+        if not any({one.node, one.peer} == {fault.node, fault.peer} for one in self._impaired):
+            self.cluster.heal_link(fault.node, fault.peer)
+
+
+async def run_schedule(schedule: LiveSchedule, directory: Path, *, patience: float = 1.0) -> Outcome:
+    """Raises LiveFailure, with the seed and the schedule, unless everything promised held."""
+    topics = tuple(f"talk.{number}" for number in range(schedule.topics))
+    config = ClusterConfig(
+        members=schedule.members,
+        seed=schedule.seed,
+        directory=directory,
+        topics=topics,
+        inputs=True,
+        patience=patience,
+        round_length=patience / 4,
+    )
+    try:
+        outcome = await _lived(config, schedule)
+    except CubecastError as error:
+        raise LiveFailure(f"{error}\n{schedule}") from error
+    except ExceptionGroup as group:
+        raise LiveFailure(f"{group.exceptions[0]}\n{schedule}") from group
+    report = _kept(config, schedule, outcome.statuses)
+    return replace(outcome, steps_replayed=_conforming(config, schedule), report=report)
+
+
+async def _lived(config: ClusterConfig, schedule: LiveSchedule) -> Outcome:
+    async with LiveCluster(config) as cluster:
+        await cluster.publish(schedule.rate)
+        await _Run(cluster, schedule, asyncio.get_running_loop().time()).everything()
+        await asyncio.sleep(AFTERWARDS)
+        await cluster.drain()
+        statuses = await cluster.statuses()
+        await cluster.conclude()
+        gaps = sum(event["event"] == "gap" for member in cluster.members.values() for event in member.events)
+        damaged = sum(proxy.damaged for proxy in cluster.proxies.values())
+        resets = sum(proxy.resets for proxy in cluster.proxies.values())
+        return Outcome(schedule, Report("", {}, ()), statuses, gaps, damaged, resets, 0)
+
+
+def _conforming(config: ClusterConfig, schedule: LiveSchedule) -> int:
+    """Every machine, told again what it was told, does again what it did."""
+    steps, differences = replay_all(config.input_logs)
+    if differences:
+        raise LiveFailure(f"a replayed machine does something else: {differences[0]}\n{schedule}")
+    return steps
+
+
+def _kept(config: ClusterConfig, schedule: LiveSchedule, statuses: dict[NodeId, dict[str, Any]]) -> Report:
+    wrong = [f"member {number} got {one['wrong']}" for number, one in statuses.items() if one["wrong"]]
+    if wrong:
+        raise LiveFailure(f"messages nobody published: {wrong}\n{schedule}")
+    report = judged(config, f"live-faults-{schedule.seed}")
+    if report.verdict is not Verdict.VALID:
+        reasons = [violation.reason for violation in report.witnesses[:3]] or list(report.unknown_because)
+        raise LiveFailure(f"{report.verdict}, {sorted(report.violated())}: {reasons}\n{schedule}")
+    return report

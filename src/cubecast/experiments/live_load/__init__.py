@@ -1,0 +1,1 @@
+"""A live cluster of member processes under load, every delivery checked; what `cubecast bench` and `bench/` run."""

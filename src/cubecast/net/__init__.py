@@ -1,0 +1,1 @@
+"""The live driver: protocol machines on asyncio and TCP."""

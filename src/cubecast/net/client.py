@@ -1,0 +1,240 @@
+"""The thin client: a port whose node is at the other end of a connection, and is replaced when it is lost.
+
+When the node is lost the client moves to another one and subscribes again there. Each subscription is told of a gap,
+because nobody can know what was published in between, and of another one when it is complete again: whoever asks for
+the present state then has it all. What both nodes deliver is delivered once. Publications that were certainly not
+sent go to the new node; of those that may have been sent the outcome is unknown, which `on_uncertain` is told.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown
+from cubecast.ids import Topic
+from cubecast.net.addresses import Address
+from cubecast.net.connection import Connection
+from cubecast.net.dialling import Dialler
+from cubecast.net.gateway_messages import (
+    Deliver,
+    Ended,
+    Lost,
+    Ping,
+    Pong,
+    Ready,
+    Stable,
+    StatusReply,
+    StatusRequest,
+    Taken,
+    decode_from_node,
+    encode,
+)
+from cubecast.net.outbox import Uncertain
+from cubecast.net.port import Sink
+from cubecast.net.remote_publications import RemotePublications
+from cubecast.net.remote_subscriptions import RemoteSubscriptions
+
+log = logging.getLogger(__name__)
+
+PING_EVERY, SILENT_FOR = 2.0, 6.0
+"""Seconds between signs of life, and without any before the node is taken for dead."""
+CLOSING_TIME = 5.0
+
+
+def warn(uncertain: Uncertain) -> None:
+    topics = ", ".join(uncertain.topics[:5])
+    log.warning("whether %d messages published on %s reached a node is not known", uncertain.messages, topics)
+
+
+class ClientPort:
+    """A `Port`. `await start()` first; it returns when a node has answered."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        cluster: str = "cubecast",
+        name: str = "",
+        patience: float = 60.0,
+        on_uncertain: Callable[[Uncertain], object] = warn,
+    ) -> None:
+        """`patience`: seconds without any node after which the port gives up and ends everything."""
+        self._dialler = Dialler(addresses, cluster, name, random.Random())
+        self._patience = patience
+        self._on_uncertain = on_uncertain
+        self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
+        self._node = ""
+        self._subscriptions = RemoteSubscriptions(self._send)
+        self._publications = RemotePublications(self._send, lambda: self._connection is not None, self._refused)
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._requests = 0
+        self._closed: CubecastError | None = None
+        self._is_shut = False
+        self._moving: asyncio.Task[None] | None = None
+        self._heart: asyncio.TimerHandle | None = None
+        self._last_word = 0.0
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Deliver: self._subscriptions.on_deliver,
+            Ready: self._subscriptions.on_ready,
+            Lost: self._subscriptions.on_gap,
+            Ended: self._subscriptions.on_ended,
+            Taken: self._publications.on_taken,
+            Stable: self._publications.on_stable,
+            StatusReply: self._on_status,
+            Pong: lambda _: None,
+        }
+
+    async def start(self, timeout: float = 5.0) -> None:
+        """BadInput with the reasons when no node answers in time, or all refuse."""
+        await self._connect(timeout)
+
+    @property
+    def node(self) -> str:
+        """The node in use, for people."""
+        return self._node
+
+    # The connection
+
+    async def _connect(self, patience: float) -> None:
+        connection, accepted = await self._dialler.dial(patience)
+        self._connection, self._node = connection, f"node {accepted.place.node} at {connection.label}"
+        self._last_word = self._loop.time()
+        self._heart = self._loop.call_later(PING_EVERY, self._beat)
+        connection.take_over(self._on_frames, self._on_lost)
+        self._subscriptions.open_all()
+        for request in self._asked:
+            self._send(StatusRequest(request))
+        self._publications.flush()
+
+    def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        self._last_word = self._loop.time()
+        for frame in frames:
+            message = decode_from_node(frame)
+            self._handlers[type(message)](message)
+
+    def _on_lost(self, connection: Connection, error: Exception | None) -> None:
+        if connection is not self._connection:
+            return
+        self._connection = None
+        if self._heart is not None:
+            self._heart.cancel()
+        uncertain = self._publications.connection_lost(self._node)
+        if uncertain.messages:
+            self._loop.call_soon(self._on_uncertain, uncertain)
+        if not self._is_shut:
+            log.info("lost %s: %s", self._node, error or "closed")
+            self._moving = self._loop.create_task(self._move(), name="move to another node")
+
+    async def _move(self) -> None:
+        before = self._node
+        try:
+            await self._connect(self._patience)
+        except BadInput as error:
+            reason = f"{before} is lost, and no other node answered for {self._patience} s: {error}"
+            self._shut(OutcomeUnknown(reason))
+        else:
+            moved = f"moved from {before} to {self._node}"
+            log.info(moved)
+            self._subscriptions.tell_moved(moved)
+
+    def _beat(self) -> None:
+        if self._connection is not None:
+            silence = self._loop.time() - self._last_word
+            if silence > SILENT_FOR:
+                self._connection.abort(f"{self._node} said nothing for {silence:.1f} s")
+            else:
+                self._send(Ping())
+                self._heart = self._loop.call_later(PING_EVERY, self._beat)
+
+    def _send(self, message: Any) -> None:
+        if self._connection is not None:
+            self._connection.send(encode(message))
+
+    # The port
+
+    def subscribe(self, pattern: str, sink: Sink) -> int:
+        self._check_open()
+        return self._subscriptions.subscribe(pattern, sink)
+
+    def unsubscribe(self, subscription: int) -> None:
+        self._subscriptions.unsubscribe(subscription)
+
+    def pause(self, subscription: int) -> None:
+        self._subscriptions.pause(subscription)
+
+    def resume(self, subscription: int) -> None:
+        self._subscriptions.resume(subscription)
+
+    def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        if self._closed is not None:
+            raise self._closed
+        return self._publications.publish(topic, payloads)
+
+    def has_room(self, topic: Topic) -> bool:
+        """One budget for all topics: they share the connection."""
+        return self._publications.has_room
+
+    def room(self, topic: Topic) -> Awaitable[None]:
+        self._check_open()
+        return self._publications.room()
+
+    def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        self._check_open()
+        return self._publications.stable(topic, accepted)
+
+    def status(self) -> Awaitable[dict[str, Any]]:
+        self._check_open()
+        self._requests += 1
+        request, future = self._requests, self._loop.create_future()
+        self._asked[request] = future
+        future.add_done_callback(lambda _: self._asked.pop(request, None))
+        self._send(StatusRequest(request))
+        return future
+
+    def _on_status(self, message: StatusReply) -> None:
+        future = self._asked.get(message.request)
+        if future is not None and not future.done():
+            future.set_result(message.status)
+
+    def _refused(self, reason: str) -> None:
+        log.error("the node refused a publication: %s", reason)
+
+    # The end
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
+
+    async def close(self) -> None:
+        """Let what was published reach a node, then go. OutcomeUnknown when it did not get there in time."""
+        if self._closed is not None:
+            return
+        self._closed = Closed("this client is closed")
+        self._subscriptions.end_all(None)
+        self._publications.flush()
+        try:
+            async with asyncio.timeout(CLOSING_TIME):
+                await self._publications.drained()
+        except TimeoutError:
+            left = self._publications.left
+            raise OutcomeUnknown(f"closed while {left} messages were not known to have reached a node") from None
+        finally:
+            self._shut(self._closed)
+
+    def _shut(self, error: CubecastError) -> None:
+        self._closed, self._is_shut = error, True
+        if self._moving is not None and self._moving is not asyncio.current_task():
+            self._moving.cancel()
+        if self._heart is not None:
+            self._heart.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._subscriptions.end_all(None if isinstance(error, Closed) else error)
+        self._publications.close(error)
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(error)

@@ -1,0 +1,46 @@
+"""All thin clients of a node."""
+
+import logging
+from collections.abc import Callable
+
+from cubecast.net.connection import Connection
+from cubecast.net.gateway import Gateway
+from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
+from cubecast.net.port import Port
+
+log = logging.getLogger(__name__)
+
+
+class Clients:
+    """Takes the connections of clients over from the door."""
+
+    def __init__(self, port: Port, answer: Callable[[], Accepted | None], *, most: int, budget: int) -> None:
+        """`answer` says who this node is and whom it knows, or None while it is not ready."""
+        self._port, self._answer, self._most, self._budget = port, answer, most, budget
+        self._gateways: dict[Connection, Gateway] = {}
+
+    def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
+        answer = self._answer()
+        if answer is None:
+            return Refused("this node is not ready yet", retry=True)
+        if len(self._gateways) >= self._most:
+            return Refused(f"this node serves {self._most} clients already", retry=True)
+        connection.label = f"{greeting.name or 'client'} at {connection.label}"
+        connection.budget = self._budget
+        connection.send(encode(answer))
+        gateway = self._gateways[connection] = Gateway(self._port, connection)
+        connection.on_room = lambda _: gateway.on_room()
+        connection.take_over(lambda _, frames: gateway.on_frames(frames), self._left)
+        return None
+
+    def _left(self, connection: Connection, error: Exception | None) -> None:
+        self._gateways.pop(connection).close()
+        log.info("%s left: %s", connection.label, error or "closed")
+
+    def __len__(self) -> int:
+        return len(self._gateways)
+
+    def close(self) -> None:
+        """Let them go; they will look for another node."""
+        for connection in list(self._gateways):
+            connection.close()

@@ -1,0 +1,140 @@
+"""One TCP connection that carries frames: what is sent in one turn of the event loop is one write.
+
+No task, stream or future per frame. What a connection may hold for a peer that does not read is bounded: beyond
+`budget` bytes it is aborted, and whoever sent them learns it from `on_lost`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from cubecast.errors import RemoteProtocolError
+from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
+from cubecast.net.turn import Turn
+
+DEFAULT_BUDGET = 32 << 20
+
+
+class Connection(asyncio.Protocol):
+    """Either side of a connection; its owner sets the callbacks before or in `on_open`."""
+
+    def __init__(
+        self,
+        *,
+        on_open: Callable[["Connection"], None],
+        on_frames: Callable[["Connection", list[bytes]], None],
+        on_lost: Callable[["Connection", Exception | None], None],
+        budget: int = DEFAULT_BUDGET,
+        most: int = MAX_FRAME,
+    ) -> None:
+        self._on_open = on_open
+        self.on_frames = on_frames
+        self.on_lost = on_lost
+        self.on_room: Callable[[Connection], None] | None = None
+        """Called when a full connection has room again."""
+        self.budget = budget
+        self._splitter = Splitter(most)
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._transport: asyncio.Transport | None = None
+        self.turn = Turn()
+        """Shared with others by owners that have many connections."""
+        self._error: Exception | None = None
+        self.is_full = False
+        """The peer does not read as fast as we write."""
+        self.early: list[bytes] = []
+        """Frames that came before the present owner took over."""
+        self.label = ""
+        """Who is at the other end, for people."""
+
+    # For the owner
+
+    def send(self, frame: bytes, head: bytes | None = None) -> None:
+        """Queue a frame for the write at the end of this turn; `head` is its header, when somebody made it already."""
+        out = self._out
+        if not out:
+            self.turn.add(self.flush)
+        out.append(header(frame) if head is None else head)
+        out.append(frame)
+        self._out_bytes += len(frame) + HEADER.size
+
+    def flush(self) -> None:
+        """Write what is queued now."""
+        transport, out = self._transport, self._out
+        if transport is None or not out:
+            return
+        transport.write(b"".join(out))
+        out.clear()
+        self._out_bytes = 0
+        if transport.get_write_buffer_size() > self.budget:
+            self.abort(f"it does not read: {transport.get_write_buffer_size()} bytes wait for it")
+
+    @property
+    def queued(self) -> int:
+        """Bytes that wait for the peer to read."""
+        return self._out_bytes + (0 if self._transport is None else self._transport.get_write_buffer_size())
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self.flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        self._error = self._error or ConnectionAbortedError(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def take_over(
+        self,
+        on_frames: Callable[["Connection", list[bytes]], None],
+        on_lost: Callable[["Connection", Exception | None], None],
+    ) -> None:
+        """A new owner, from the next turn on: what came early is handed over first."""
+        self.on_frames, self.on_lost = on_frames, on_lost
+        early, self.early = self.early, []
+        if early:
+            on_frames(self, early)
+
+    # For asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=1 << 20, low=1 << 18)
+        peer = transport.get_extra_info("peername")
+        self.label = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a local peer"
+        self._on_open(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            frames = self._splitter.feed(data)
+            if frames:
+                self.on_frames(self, frames)
+        except RemoteProtocolError as error:
+            self._error = error
+            self.abort(str(error))
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        if self.on_room is not None:
+            self.on_room(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._out.clear()
+        self.on_lost(self, self._error or error)

@@ -1,0 +1,78 @@
+"""Finding a node that answers, among several, without storming any of them."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+
+from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.net.addresses import Address
+from cubecast.net.calling import call
+from cubecast.net.connection import Connection
+from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, ClientGreeting
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+MOST_ADDRESSES = 64
+"""Nodes remembered besides those the user named."""
+
+
+class Dialler:
+    """Tries the addresses in turn; after a full round without success it pauses, longer each time, by a random
+    share."""
+
+    def __init__(self, addresses: Sequence[Address], cluster: str, name: str, randomness: random.Random) -> None:
+        if not addresses:
+            raise BadInput("a client needs the address of at least one node")
+        self._named = list(dict.fromkeys(addresses))
+        self._known: list[Address] = []
+        self._greeting = ClientGreeting(MAGIC, OLDEST_VERSION, VERSION, cluster, name)
+        self._random = randomness
+        self._last: Address | None = None
+
+    async def dial(self, patience: float) -> tuple[Connection, Accepted]:
+        """The first that answers; BadInput with everybody's reason when nobody did for so many seconds."""
+        deadline = asyncio.get_running_loop().time() + patience
+        pause = FIRST_PAUSE
+        while True:
+            reasons: dict[Address, str] = {}
+            for address in self._in_turn():
+                found = await self._try(address, reasons)
+                if found is not None:
+                    self._last = address
+                    self._learn(found[1])
+                    return found
+            left = deadline - asyncio.get_running_loop().time()
+            hopeless = all(reason.startswith("refused") for reason in reasons.values())
+            if left <= 0 or hopeless:
+                raise BadInput("; ".join(f"{address}: {reason}" for address, reason in reasons.items()))
+            await asyncio.sleep(min(left, pause * self._random.uniform(0.5, 1.0)))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _in_turn(self) -> list[Address]:
+        """Everybody once, beginning after the one that was used last."""
+        everybody = list(dict.fromkeys([*self._named, *self._known]))
+        start = everybody.index(self._last) + 1 if self._last in everybody else 0
+        return everybody[start:] + everybody[:start]
+
+    async def _try(self, address: Address, reasons: dict[Address, str]) -> tuple[Connection, Accepted] | None:
+        try:
+            connection, answer = await call(address, self._greeting)
+        except TimeoutError:
+            reasons[address] = "no answer"
+        except OSError as error:
+            reasons[address] = error.strerror or str(error) or type(error).__name__
+        except RemoteProtocolError as error:
+            reasons[address] = f"refused: {error}"
+        else:
+            if isinstance(answer, Accepted):
+                return connection, answer
+            connection.abort("refused")
+            reasons[address] = answer.reason if answer.retry else f"refused: {answer.reason}"
+        return None
+
+    def _learn(self, accepted: Accepted) -> None:
+        """The node's acquaintances are whom to ask when it is gone."""
+        self._known = []
+        for place in accepted.places[:MOST_ADDRESSES]:
+            with suppress(BadInput):
+                self._known.append(Address.parse(place.address))

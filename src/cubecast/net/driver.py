@@ -1,0 +1,242 @@
+"""Runs one machine in the event loop: the only place of the live system that interprets effects.
+
+Time and packets go in, effects come out and are carried out in order. Rows of the trace are written before anybody
+sees what they tell of.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
+
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.turn import Turn
+from cubecast.protocol.contract import (
+    Acknowledged,
+    CancelTimer,
+    Cut,
+    Deliver,
+    Effects,
+    Failed,
+    Gap,
+    InterestKnown,
+    InterestMatched,
+    Observe,
+    Published,
+    Reincarnated,
+    Send,
+    SetTimer,
+    Subscribed,
+    Unsubscribed,
+)
+from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.wire.codec import decode, encode
+
+if TYPE_CHECKING:
+    from cubecast.net.input_log import InputLog
+    from cubecast.net.journal import Journal
+
+
+class Listener(Protocol):
+    """Who wants to know what the machine says, besides the network."""
+
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None: ...
+    def on_published(self, topic: Topic, count: int) -> None: ...
+    def on_acknowledged(self, topic: Topic, counter: int) -> None: ...
+    def on_failed(self, topic: Topic, count: int, reason: str) -> None: ...
+    def on_subscribed(self, topic: Topic) -> None: ...
+    def on_interest_matched(self, topic: Topic) -> None: ...
+    def on_interest_known(self) -> None: ...
+    def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
+    def on_reincarnated(self, incarnation: int) -> None: ...
+
+
+class Driver:
+    def __init__(
+        self,
+        machine: Cubecast,
+        listener: Listener,
+        send: Callable[[tuple[NodeId, ...], bytes], None],
+        turn: Turn,
+        *,
+        deferral_budget: int,
+        journal: "Journal | None" = None,
+        recorder: "InputLog | None" = None,
+    ) -> None:
+        self.machine = machine
+        self._listener = listener
+        self._send = send
+        self._turn = turn
+        self._journal = journal
+        self._recorder = recorder
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[Hashable, asyncio.TimerHandle] = {}
+        self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
+        self._deferral_budget = deferral_budget
+        self._deferred_bytes = 0
+        self._stopped = False
+        self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
+        self._is_busy = False
+        self._is_alone = False
+        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.watcher: Callable[[], None] | None = None
+        """Called after each step, while somebody waits for what steps bring about."""
+
+    # Inputs
+
+    def packets(self, sender: NodeId, frames: list[bytes]) -> None:
+        """What one read from a peer's link brought."""
+        if self._stopped:
+            return
+        now, turn = monotonic(), self._turn
+        turn.is_held = True
+        self._is_alone = len(frames) == 1
+        try:
+            for frame in frames:
+                packet = decode(frame)
+                packet.born = now
+                if self._deferred and packet.publication and packet.topic in self._deferred:
+                    self._defer(sender, packet, frame)
+                else:
+                    self._input("packet", now, sender, packet)
+        finally:
+            turn.is_held = self._is_alone = False
+            turn.end()
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """One of the machine's other entry points."""
+        if not self._stopped:
+            self._input(name, monotonic(), *arguments)
+
+    def _input(self, name: str, now: float, *arguments: Any) -> None:
+        """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
+        self._inputs.append((name, now, arguments))
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                while self._inputs:
+                    self._step(*self._inputs.popleft())
+            finally:
+                self._is_busy = False
+
+    def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
+        if self._journal is not None:
+            self._journal.input(name, now, arguments)
+        entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
+        recorder = self._recorder
+        effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
+        self._apply(now, effects)
+        if self.watcher is not None:
+            self.watcher()
+
+    def stop(self) -> None:
+        self._stopped = True
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+
+    def end_journal(self, *, at_rest: bool) -> None:
+        """The history ends here, even if the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.ended(monotonic(), at_rest=at_rest)
+
+    def drop_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.drop()
+
+    # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
+    # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
+
+    def hold_back(self, topic: Topic) -> None:
+        self._deferred.setdefault(topic, {})
+
+    def let_through(self, topic: Topic) -> None:
+        waiting = self._deferred.pop(topic, {})
+        while waiting and topic not in self._deferred:
+            key = next(iter(waiting))
+            frame = waiting.pop(key)
+            self._deferred_bytes -= len(frame)
+            packet, now = decode(frame), monotonic()
+            packet.born = now
+            self._input("packet", now, key[0], packet)
+        if waiting:
+            # The first ones filled the subscriber up again.
+            self._deferred[topic] = waiting | self._deferred[topic]
+
+    @property
+    def held_back(self) -> dict[Topic, int]:
+        """Per topic, the publications that wait outside the machine."""
+        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
+
+    def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
+        """Keep the bytes only, and once: what is not acknowledged comes again and again."""
+        waiting, key = self._deferred[packet.topic], (sender, packet.message)
+        growth = len(frame) - len(waiting.get(key, b""))
+        if self._deferred_bytes + growth <= self._deferral_budget:
+            self._deferred_bytes += growth
+            waiting[key] = frame
+
+    # Effects
+
+    def _apply(self, now: float, effects: Effects) -> None:
+        if self._journal is not None:
+            for effect in effects:
+                if isinstance(effect, Send) and effect.packet.frame is None:
+                    effect.packet.frame = encode(effect.packet)
+            self._journal.effects(now, effects)
+        send, listener = self._send, self._listener
+        for effect in effects:
+            match effect:
+                case Send(peers, packet):
+                    frame = packet.frame
+                    if frame is None:
+                        frame = packet.frame = encode(packet)
+                    send(peers, frame)
+                case Deliver(topic, message, payloads):
+                    if self._is_alone:
+                        self._turn.end()
+                    listener.on_deliver(topic, message, payloads)
+                case Published(topic, _, count):
+                    listener.on_published(topic, count)
+                case Acknowledged(topic, counter):
+                    listener.on_acknowledged(topic, counter)
+                case Failed(topic, _, count, reason):
+                    listener.on_failed(topic, count, reason)
+                case Subscribed(topic):
+                    listener.on_subscribed(topic)
+                case Gap(topic, missing, reason):
+                    listener.on_gap(topic, missing, reason)
+                case InterestMatched(topic, on):
+                    if on:
+                        listener.on_interest_matched(topic)
+                case InterestKnown():
+                    listener.on_interest_known()
+                case Reincarnated(incarnation):
+                    listener.on_reincarnated(incarnation)
+                case SetTimer(timer, at):
+                    self._set_timer(timer, at)
+                case CancelTimer(timer):
+                    self._cancel_timer(timer)
+                case Cut() | Unsubscribed() | Observe():
+                    pass  # of interest to the trace only
+                case _:
+                    assert_never(effect)
+
+    def _set_timer(self, timer: Hashable, at: float) -> None:
+        self._cancel_timer(timer)
+        self._timers[timer] = self._loop.call_at(at, self._fire, timer)
+
+    def _cancel_timer(self, timer: Hashable) -> None:
+        handle = self._timers.pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _fire(self, timer: Hashable) -> None:
+        self._timers.pop(timer, None)
+        self.call("on_timer", timer)

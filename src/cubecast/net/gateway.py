@@ -1,0 +1,300 @@
+"""A node's side of the connection to one thin client.
+
+What is held for a client is bounded both ways. Towards it: when its connection is full its subscriptions are paused,
+and when it stays full it is cut off. From it: publications the node has no room for wait here, no more of them than
+the client has credit for. They are taken in the order they came, whatever their topic.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from cubecast.errors import BadInput, CubecastError, RemoteProtocolError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.gateway_messages import (
+    CREDIT,
+    AwaitStable,
+    Deliver,
+    Ended,
+    Lost,
+    Pause,
+    Ping,
+    Pong,
+    Publish,
+    Ready,
+    Resume,
+    Stable,
+    StatusReply,
+    StatusRequest,
+    Subscribe,
+    Taken,
+    Unsubscribe,
+    decode_from_client,
+    encode,
+)
+from cubecast.net.pieces import pieces, weight
+from cubecast.net.port import GapNotice, Port
+
+MOST_SUBSCRIPTIONS = 10_000
+MOST_REQUESTS = 1_000
+"""Questions of one client that may be open at a time."""
+TOPICS_REMEMBERED = 1_000
+"""Topics for which a client may still ask about stability."""
+FULL_FOR = 2.0
+"""Seconds a client's connection may stay full."""
+SILENT_FOR = 30.0
+"""Seconds without a word after which a client is taken for dead; it sends a word every few seconds."""
+
+
+class Link(Protocol):
+    """What a gateway needs of a connection."""
+
+    label: str
+    is_full: bool
+
+    def send(self, frame: bytes) -> None: ...
+    def abort(self, reason: str) -> None: ...
+
+
+class ClientSink:
+    """A client's subscription, as the node's port sees it."""
+
+    __slots__ = ("_gateway", "_number", "asked", "held", "number")
+
+    def __init__(self, gateway: "Gateway", number: int) -> None:
+        self._gateway, self._number = gateway, number
+        self.number: int | None = None
+        """The port's name for it."""
+        self.asked = self.held = False
+        """Paused because the client said so; because its connection is full."""
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+        source, incarnation, counter = first
+        for piece in pieces(payloads):
+            self._gateway.send(Deliver(self._number, topic, source, incarnation, counter, list(piece)))
+            counter += len(piece)
+        self._gateway.check_full(self)
+
+    def on_ready(self) -> None:
+        self._gateway.send(Ready(self._number))
+
+    def on_gap(self, gap: GapNotice) -> None:
+        self._gateway.send(Lost(self._number, gap.topic, list(gap.missing), gap.reason))
+
+    def on_end(self, error: CubecastError | None) -> None:
+        if error is not None:
+            self._gateway.send(Ended(self._number, str(error)))
+
+
+class Gateway:
+    """One client. Frames go in through `on_frames`, out through the link; `close` when the connection is gone."""
+
+    def __init__(self, port: Port, link: Link, *, full_for: float = FULL_FOR, silent_for: float = SILENT_FOR) -> None:
+        self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
+        self._loop = asyncio.get_running_loop()
+        self._sinks: dict[int, ClientSink] = {}
+        self._backlog: deque[Publish | AwaitStable] = deque()
+        self._backlog_bytes = 0
+        self._published = 0
+        self._accepted: OrderedDict[Topic, int] = OrderedDict()
+        self._waiting_for_room: asyncio.Future[None] | None = None
+        self._asked = 0
+        self._open: set[asyncio.Future[Any]] = set()
+        self._full_timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._last_word = self._loop.time()
+        self._silence_timer = self._loop.call_later(silent_for, self._check_silence)
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Subscribe: self._on_subscribe,
+            Unsubscribe: self._on_unsubscribe,
+            Pause: self._on_pause,
+            Resume: self._on_resume,
+            Publish: self._on_publish,
+            AwaitStable: self._on_await_stable,
+            StatusRequest: self._on_status_request,
+            Ping: lambda _: self.send(Pong()),
+        }
+
+    def send(self, message: Any) -> None:
+        if not self._closed:
+            self._link.send(encode(message))
+
+    def on_frames(self, frames: list[bytes]) -> None:
+        """RemoteProtocolError for what no correct client sends; the connection is then to be closed."""
+        self._last_word = self._loop.time()
+        for frame in frames:
+            message = decode_from_client(frame)
+            self._handlers[type(message)](message)
+        self._take()
+
+    def close(self) -> None:
+        """The client is gone."""
+        if not self._closed:
+            self._closed = True
+            self._silence_timer.cancel()
+            if self._full_timer is not None:
+                self._full_timer.cancel()
+            for future in [*self._open, self._waiting_for_room]:
+                if future is not None:
+                    future.cancel()
+            for sink in self._sinks.values():
+                if sink.number is not None:
+                    self._port.unsubscribe(sink.number)
+            self._sinks.clear()
+            self._backlog.clear()
+
+    def _check_silence(self) -> None:
+        left = self._last_word + self._silent_for - self._loop.time()
+        if left <= 0:
+            self._link.abort(f"the client {self._link.label} said nothing for {self._silent_for} s")
+        else:
+            self._silence_timer = self._loop.call_later(left, self._check_silence)
+
+    # Subscriptions
+
+    def _on_subscribe(self, message: Subscribe) -> None:
+        if message.subscription in self._sinks or len(self._sinks) >= MOST_SUBSCRIPTIONS:
+            raise RemoteProtocolError(f"subscription {message.subscription} exists, or there are too many")
+        sink = ClientSink(self, message.subscription)
+        try:
+            sink.number = self._port.subscribe(message.pattern, sink)
+            self._sinks[message.subscription] = sink
+        except CubecastError as error:
+            self.send(Ended(message.subscription, str(error)))
+
+    def _on_unsubscribe(self, message: Unsubscribe) -> None:
+        sink = self._sinks.pop(message.subscription, None)
+        if sink is not None and sink.number is not None:
+            self._port.unsubscribe(sink.number)
+
+    def _on_pause(self, message: Pause) -> None:
+        sink = self._sinks.get(message.subscription)
+        if sink is not None and not sink.asked:
+            sink.asked = True
+            self._hold(sink, sink.held)
+
+    def _on_resume(self, message: Resume) -> None:
+        sink = self._sinks.get(message.subscription)
+        if sink is not None and sink.asked:
+            sink.asked = False
+            self._let_go(sink)
+
+    def _hold(self, sink: ClientSink, already: bool) -> None:
+        if sink.number is not None and not already:
+            self._port.pause(sink.number)
+
+    def _let_go(self, sink: ClientSink) -> None:
+        if sink.number is not None and not sink.asked and not sink.held:
+            self._port.resume(sink.number)
+
+    def check_full(self, sink: ClientSink) -> None:
+        """After something was sent: a client that does not read is waited for, but not for ever."""
+        if self._link.is_full and not sink.held and not self._closed:
+            sink.held = True
+            self._hold(sink, sink.asked)
+            if self._full_timer is None:
+                reason = f"the client {self._link.label} read nothing for {self._full_for} s"
+                self._full_timer = self._loop.call_later(self._full_for, self._link.abort, reason)
+
+    def on_room(self) -> None:
+        """The connection is not full any more."""
+        if self._full_timer is not None:
+            self._full_timer.cancel()
+            self._full_timer = None
+        for sink in list(self._sinks.values()):
+            if sink.held:
+                sink.held = False
+                self._let_go(sink)
+
+    # Publications, in the order they came
+
+    def _on_publish(self, message: Publish) -> None:
+        size = weight(message.payloads)
+        self._backlog_bytes += size
+        if not message.payloads or self._backlog_bytes > CREDIT + size:
+            raise RemoteProtocolError("a client published nothing, or more than it has credit for")
+        self._backlog.append(message)
+
+    def _on_await_stable(self, message: AwaitStable) -> None:
+        self._asked += 1
+        self._check_requests()
+        self._backlog.append(message)
+
+    def _take(self) -> None:
+        """Hand to the node what it has room for; come back when it has more."""
+        before = self._published
+        while self._backlog and self._waiting_for_room is None:
+            message = self._backlog[0]
+            if isinstance(message, AwaitStable):
+                self._await_stable(message)
+            elif self._port.has_room(message.topic):
+                self._publish(message)
+            else:
+                # Shielded: the port may give the same future to everybody who waits.
+                self._waiting_for_room = asyncio.shield(self._port.room(message.topic))
+                self._waiting_for_room.add_done_callback(self._room_came)
+                break
+            self._backlog.popleft()
+        if self._published > before:
+            self.send(Taken(self._published))
+
+    def _publish(self, message: Publish) -> None:
+        self._backlog_bytes -= weight(message.payloads)
+        self._published = message.number
+        try:
+            self._accepted[message.topic] = self._port.publish(message.topic, message.payloads)
+            self._accepted.move_to_end(message.topic)
+            if len(self._accepted) > TOPICS_REMEMBERED:
+                self._accepted.popitem(last=False)
+        except BadInput as error:
+            self.send(Taken(message.number, str(error)))
+        except CubecastError as error:
+            self._link.abort(f"the node takes no publications any more: {error}")
+
+    def _room_came(self, future: asyncio.Future[None]) -> None:
+        self._waiting_for_room = None
+        if not self._closed and not future.cancelled():
+            if future.exception() is not None:
+                self._link.abort(f"the node takes no publications any more: {future.exception()}")
+            else:
+                self._take()
+
+    def _await_stable(self, message: AwaitStable) -> None:
+        accepted = self._accepted.get(message.topic)
+        if accepted is None:
+            self._asked -= 1
+            self.send(Stable(message.request, f"this node knows of no publication of yours on {message.topic}"))
+            return
+
+        def done(future: asyncio.Future[None]) -> None:
+            error = future.exception()
+            self.send(Stable(message.request, None if error is None else str(error)))
+
+        self._follow(self._port.stable(message.topic, accepted), done)
+
+    # Questions
+
+    def _on_status_request(self, message: StatusRequest) -> None:
+        def done(future: asyncio.Future[dict[str, Any]]) -> None:
+            error = future.exception()
+            self.send(StatusReply(message.request, future.result() if error is None else {"error": str(error)}))
+
+        self._asked += 1
+        self._check_requests()
+        self._follow(self._port.status(), done)
+
+    def _check_requests(self) -> None:
+        if self._asked > MOST_REQUESTS:
+            raise RemoteProtocolError(f"more than {MOST_REQUESTS} requests are open")
+
+    def _follow(self, answer: Awaitable[Any], done: Callable[[asyncio.Future[Any]], None]) -> None:
+        def answered(future: asyncio.Future[Any]) -> None:
+            self._asked -= 1
+            self._open.discard(future)
+            if not future.cancelled():
+                done(future)
+
+        future = asyncio.ensure_future(answer)
+        self._open.add(future)
+        future.add_done_callback(answered)

@@ -1,0 +1,110 @@
+"""The first frame each way: who is there, which versions it speaks, what it wants.
+
+Whoever dialled greets; the other side answers with `Accepted`, or with `Refused` and closes. Three kinds of visitors:
+another node (`Greeting`), somebody who wants to become a node (`JoinRequest`), a thin client (`ClientGreeting`).
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from cubecast.errors import RemoteProtocolError
+
+VERSION = 1
+OLDEST_VERSION = 1
+MAGIC = "cubecast"
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """Where a node lives: `instance` is drawn anew by every process, so two that claim one id are told apart."""
+
+    node: int
+    incarnation: int
+    instance: bytes
+    address: str
+
+
+class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="node"):
+    magic: str
+    oldest: int
+    newest: int
+    cluster: str
+    place: Place
+
+
+class JoinRequest(msgspec.Struct, frozen=True, array_like=True, tag="join"):
+    magic: str
+    oldest: int
+    newest: int
+    cluster: str
+    instance: bytes
+    wanted: int | None
+    """The id it would like, or None."""
+    attempt: int = 0
+    """How often it was refused before."""
+
+
+class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client"):
+    magic: str
+    oldest: int
+    newest: int
+    cluster: str
+    name: str
+
+
+class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
+    version: int
+    place: Place
+    """Of the node that answers."""
+    dimension: int
+    places: list[Place]
+    """Everybody it knows."""
+    offer: tuple[int, int] | None = None
+    """For somebody who joins: an id that is free and the incarnation to take it in."""
+
+
+class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
+    reason: str
+    retry: bool
+    """Whether asking again, for another id or incarnation, can help."""
+    newest_incarnation: int = -1
+
+
+Opening: TypeAlias = Greeting | JoinRequest | ClientGreeting
+Answer: TypeAlias = Accepted | Refused
+
+_encoder = msgspec.msgpack.Encoder()
+_openings: msgspec.msgpack.Decoder[Opening] = msgspec.msgpack.Decoder(Opening)
+_answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(message: Opening | Answer) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode_opening(frame: bytes) -> Opening:
+    try:
+        opening = _openings.decode(frame)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"this is not a cubecast greeting: {error}") from None
+    if opening.magic != MAGIC:
+        raise RemoteProtocolError("this is not a cubecast greeting")
+    return opening
+
+
+def decode_answer(frame: bytes) -> Answer:
+    try:
+        return _answers.decode(frame)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"this is not the answer of a cubecast node: {error}") from None
+
+
+def objection(opening: Opening, cluster: str) -> Refused | None:
+    """What anybody would refuse: no version in common, or another cluster."""
+    if opening.oldest > VERSION or opening.newest < OLDEST_VERSION:
+        theirs = f"{opening.oldest} to {opening.newest}"
+        ours = f"{OLDEST_VERSION} to {VERSION}"
+        return Refused(f"no protocol version in common: you speak {theirs}, this node {ours}", retry=False)
+    if opening.cluster != cluster:
+        return Refused(f"this node belongs to cluster {cluster!r}, not {opening.cluster!r}", retry=False)
+    return None

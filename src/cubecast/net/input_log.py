@@ -1,0 +1,90 @@
+"""A record of everything a machine was told and everything it answered, step by step, kept for `replay`.
+
+The file is a stream of frames like a connection's: a header frame, then a frame per step. Each is written before the
+step's effects are carried out, so the record of a killed node lacks at most what nobody saw.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cubecast.errors import RemoteProtocolError
+from cubecast.net.framing import framed
+from cubecast.net.patterns import Selection
+from cubecast.protocol.contract import Effects, Send
+from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.wire.codec import encode
+
+INPUTS_SUFFIX = ".inputs"
+
+
+class LogHeader(msgspec.Struct, array_like=True):
+    node: int
+    incarnation: int
+    parameters: dict[str, Any]
+
+
+class LogStep(msgspec.Struct, array_like=True):
+    name: str
+    """The entry point; `packet` for what a peer sent."""
+    now: float
+    arguments: list[Any]
+    effects: bytes
+    """As `encode_effects` says; empty when the machine refused the input."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_effects(effects: Effects) -> bytes:
+    """Equal effects give equal bytes; packets count as what goes over the wire."""
+    return _encode([_plain(effect) for effect in effects])
+
+
+def _plain(effect: Any) -> list[Any]:
+    if isinstance(effect, Send):
+        if effect.packet.frame is None:
+            effect.packet.frame = encode(effect.packet)
+        return ["Send", effect.peers, effect.packet.frame]
+    return [type(effect).__name__, effect]
+
+
+def _plain_arguments(name: str, arguments: Sequence[Any]) -> list[Any]:
+    if name == "packet":
+        sender, packet = arguments
+        return [sender, packet.frame]
+    return [one.patterns if isinstance(one, Selection) else one for one in arguments]
+
+
+class InputLog:
+    """Stands between a driver and its machine."""
+
+    def __init__(self, directory: Path, machine: Cubecast, parameters: Parameters, instance: bytes) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        name = f"node-{machine.node:05d}-{machine.incarnation:05d}-{instance.hex()[:8]}{INPUTS_SUFFIX}"
+        self._file = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._write(LogHeader(machine.node, machine.incarnation, asdict(parameters)))
+
+    def step(self, entry: Callable[..., Effects], name: str, now: float, arguments: Sequence[Any]) -> Effects:
+        """Let the machine take the step, and remember it."""
+        told = _plain_arguments(name, arguments)
+        try:
+            effects = entry(now, *arguments)
+        except RemoteProtocolError:
+            self._write(LogStep(name, now, told, b""))
+            raise
+        self._write(LogStep(name, now, told, encode_effects(effects)))
+        return effects
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _write(self, record: LogHeader | LogStep) -> None:
+        data = framed(_encode(record))
+        while data:
+            data = data[os.write(self._file, data) :]

@@ -1,0 +1,98 @@
+"""How a process gets an id, an incarnation and the others' addresses."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.ids import Incarnation, NodeId
+from cubecast.net.addresses import Address
+from cubecast.net.calling import call
+from cubecast.net.config import NodeConfig
+from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, JoinRequest, Place, Refused
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+PAUSE = 0.1
+
+
+@dataclass(frozen=True)
+class Admission:
+    node: NodeId
+    incarnation: Incarnation
+    dimension: int
+    places: list[Place] = field(default_factory=list)
+    is_founder: bool = False
+
+
+async def apply_for_a_place(config: NodeConfig, instance: bytes, attempt: int) -> Admission:
+    """Ask the members we know of; without any, found a cluster."""
+    remembered = _remembered(config)
+    if config.join:
+        return await _ask_members(config, config.join, instance, attempt, remembered)
+    others = tuple(address for node, address in config.peers.items() if node != config.node)
+    node = config.node or 0
+    if others:
+        try:
+            return await _ask_members(config, others, instance, attempt, remembered, attempts=1)
+        except BadInput as error:
+            log.info("nobody takes part yet: %s", error)
+        places = [Place(peer, 0, b"", str(address)) for peer, address in config.peers.items() if peer != node]
+        return Admission(node, remembered + 1, config.dimension, places)
+    return Admission(node, remembered + 1, config.dimension, is_founder=remembered < 0)
+
+
+async def _ask_members(
+    config: NodeConfig,
+    members: tuple[Address, ...],
+    instance: bytes,
+    attempt: int,
+    remembered: Incarnation,
+    attempts: int = ATTEMPTS,
+) -> Admission:
+    problem = ""
+    request = JoinRequest(MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt)
+    for turn in range(attempts):
+        for member in members:
+            try:
+                connection, answer = await call(member, request)
+            except (OSError, RemoteProtocolError) as error:
+                problem = f"no member answers at {member}: {error or type(error).__name__}"
+                continue
+            connection.close()
+            if isinstance(answer, Accepted) and answer.offer is not None:
+                node, incarnation = answer.offer
+                return Admission(node, max(incarnation, remembered + 1), answer.dimension, answer.places)
+            if isinstance(answer, Refused):
+                problem = f"{member} refuses: {answer.reason}"
+                if not answer.retry:
+                    raise BadInput(problem)
+        if turn + 1 < attempts:
+            await asyncio.sleep(PAUSE * (turn + 1))
+    raise BadInput(problem)
+
+
+def _remembered(config: NodeConfig) -> Incarnation:
+    """The last incarnation this node lived, as its data directory says; −1 when it is new."""
+    path = _memory(config)
+    if path is None or not path.exists():
+        return -1
+    try:
+        return int(path.read_text())
+    except ValueError:
+        raise BadInput(f"{path} does not hold the number of an incarnation; remove it to start anew") from None
+
+
+def remember(config: NodeConfig, incarnation: Incarnation) -> None:
+    path = _memory(config)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(".new")
+        new.write_text(f"{incarnation}\n")
+        new.replace(path)
+
+
+def _memory(config: NodeConfig) -> Path | None:
+    return None if config.data is None else config.data / "incarnation"

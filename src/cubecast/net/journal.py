@@ -1,0 +1,115 @@
+"""What of a machine's inputs and effects becomes lines of the node's journal."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, assert_never
+
+from cubecast.ids import Topic
+from cubecast.protocol.contract import (
+    Acknowledged,
+    CancelTimer,
+    Cut,
+    Deliver,
+    Effect,
+    Failed,
+    Gap,
+    InterestKnown,
+    InterestMatched,
+    Observe,
+    Published,
+    Reincarnated,
+    Send,
+    SetTimer,
+    Subscribed,
+    Unsubscribed,
+)
+from cubecast.trace.journal import JournalWriter
+from cubecast.trace.schema import Kind
+
+
+class Journal:
+    """Written at the end of every step, before anybody acts on its effects."""
+
+    def __init__(self, directory: Path, node: int, incarnation: int, instance: bytes, *, packets: bool = False) -> None:
+        self._writer = JournalWriter(directory, node, incarnation, instance.hex()[:8])
+        self._packets = packets
+        self._incarnation = incarnation
+        self._subscribed: set[Topic] = set()
+
+    def started(self, now: float) -> None:
+        self._writer.line(Kind.START, now, self._incarnation)
+        self._writer.flush()
+
+    def input(self, name: str, now: float, arguments: Sequence[Any]) -> None:
+        if name == "subscribe":
+            self._subscribe(now, arguments[0])
+        elif name == "packet" and self._packets:
+            self._packet(Kind.RECEIVE, now, *arguments)
+
+    def effects(self, now: float, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._effect(now, effect)
+        self._writer.flush()
+
+    def ended(self, now: float, *, at_rest: bool) -> None:
+        """The last line: at rest nothing was under way."""
+        self._writer.line(Kind.QUIESCENT if at_rest else Kind.STOP, now)
+        self._writer.close()
+
+    def drop(self) -> None:
+        """It was not this node's history after all."""
+        self._writer.remove()
+
+    def _effect(self, now: float, effect: Effect) -> None:
+        line = self._writer.line
+        match effect:
+            case Deliver(topic, message, payloads):
+                line(Kind.DELIVER, now, topic, *message, len(payloads))
+            case Published(topic, counter, count, dependencies):
+                line(Kind.PUBLISH, now, topic, counter, count, dependencies)
+            case Acknowledged(topic, counter):
+                line(Kind.ACKNOWLEDGED, now, topic, counter)
+            case Failed(topic, counter, count, reason):
+                line(Kind.FAILED, now, topic, counter, count, reason)
+            case Cut(topic, last_excluded):
+                line(Kind.CUT, now, topic, (last_excluded,))
+            case Subscribed(topic, cut):
+                line(Kind.SUBSCRIBED, now, topic, cut)
+            case Unsubscribed(topic):
+                self._subscribed.discard(topic)
+                line(Kind.UNSUBSCRIBE, now, topic)
+                line(Kind.UNSUBSCRIBED, now, topic)
+            case Gap(topic, missing, reason):
+                line(Kind.GAP, now, topic, missing, reason)
+            case Reincarnated(incarnation, topics):
+                line(Kind.STOP, now)
+                line(Kind.START, now, incarnation)
+                self._subscribed.clear()
+                for topic in topics:
+                    self._subscribe(now, topic)
+            case Observe(kind, topic, message, peer, detail):
+                line(kind, now, topic, message, peer, detail)
+            case Send(peers, packet):
+                for peer in peers if self._packets else ():
+                    self._packet(Kind.SEND, now, peer, packet)
+            case InterestMatched(topic, on):
+                if on:
+                    self._subscribe(now, topic)
+            case SetTimer() | CancelTimer() | InterestKnown():
+                pass
+            case _:
+                assert_never(effect)
+
+    def _subscribe(self, now: float, topic: Topic) -> None:
+        """Wished for by name or by an interest, it is one subscription."""
+        if topic not in self._subscribed:
+            self._subscribed.add(topic)
+            self._writer.line(Kind.SUBSCRIBE, now, topic)
+
+    def _packet(self, kind: Kind, now: float, peer: int, packet: Any) -> None:
+        size = None if packet.frame is None else len(packet.frame)
+        if packet.publication:
+            message = None if packet.bundle else packet.message  # one line cannot name messages of several publishers
+            self._writer.line(kind, now, peer, packet.topic, message, len(packet.payloads), size)
+        else:
+            self._writer.line(kind, now, peer, None, None, 0, size)

@@ -1,0 +1,202 @@
+"""The port of a node in its own process: what users ask for, put to the machine; what it says, handed to users."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from cubecast.errors import BadInput, Closed, CubecastError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.config import NodeConfig
+from cubecast.net.outgoing import Outgoing
+from cubecast.net.patterns import check_topic, is_pattern
+from cubecast.net.port import GapNotice, Sink
+from cubecast.net.subscriptions import Subscriptions
+
+Call = Callable[..., None]
+
+
+class LocalPort:
+    """A `Port`, and the driver's `Listener`."""
+
+    def __init__(self, config: NodeConfig, call: Call, hold_back: Call, let_through: Call) -> None:
+        self._config = config
+        self._call = call
+        self._hold_back = hold_back
+        self._let_through = let_through
+        self._subscriptions = Subscriptions()
+        self._outgoing: dict[Topic, Outgoing] = {}
+        self._dirty: list[Outgoing] = []
+        self._closed: CubecastError | None = None
+        self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
+        self.on_status: Callable[[], dict[str, Any]] = self.describe
+        self.on_close: Callable[[], Awaitable[None]] | None = None
+
+    # Subscribing
+
+    def subscribe(self, pattern: str, sink: Sink) -> int:
+        self._check_open()
+        number = self._subscriptions.open(pattern, sink)
+        if is_pattern(pattern):
+            for topic in self._subscriptions.topics:
+                self._subscriptions.attach_matching(topic)
+            self._call("follow", self._subscriptions.interest)
+        elif self._subscriptions.attach(number, pattern):
+            self._call("subscribe", pattern)
+        else:
+            self._subscriptions.check_ready_soon(number)
+        return number
+
+    def unsubscribe(self, subscription: int) -> None:
+        if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
+            self.resume(subscription)
+        closed = self._subscriptions.close(subscription)
+        if closed is None:
+            return
+        if closed.is_wild:
+            self._call("follow", self._subscriptions.interest)
+        elif not self._subscriptions.names(closed.pattern):
+            self._call("unsubscribe", closed.pattern)
+
+    def pause(self, subscription: int) -> None:
+        if subscription in self._subscriptions:
+            self._subscriptions[subscription].is_paused = True
+            for topic in self._subscriptions[subscription].topics:
+                self._hold_back(topic)
+
+    def resume(self, subscription: int) -> None:
+        if subscription in self._subscriptions:
+            one = self._subscriptions[subscription]
+            one.is_paused = False
+            for topic in list(one.topics):
+                if not self._subscriptions.is_paused(topic):
+                    self._let_through(topic)
+                    self._hand_over_soon(self._outgoing.get(topic))
+
+    # Publishing
+
+    def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        out = self._outgoing.get(topic) or self._out(topic)
+        if not payloads:
+            return out.accepted
+        if max(map(len, payloads)) > self._config.max_payload:
+            size, most = max(map(len, payloads)), self._config.max_payload
+            raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+        if not out.is_dirty:
+            self._check_open()
+            out.is_dirty = True
+            if not self._dirty:
+                asyncio.get_running_loop().call_soon(self._hand_over)
+            self._dirty.append(out)
+        return out.accept(payloads)
+
+    def _out(self, topic: Topic) -> Outgoing:
+        self._check_open()
+        out = self._outgoing[check_topic(topic)] = Outgoing(topic, self._config.topic_budget)
+        return out
+
+    def _hand_over_soon(self, out: Outgoing | None) -> None:
+        if out is not None and out.pending and not out.is_dirty:
+            out.is_dirty = True
+            if not self._dirty:
+                asyncio.get_running_loop().call_soon(self._hand_over)
+            self._dirty.append(out)
+
+    def _hand_over(self) -> None:
+        """The end of the turn: each topic's messages become one call; while a batch waits already, they pile up."""
+        dirty, self._dirty = self._dirty, []
+        for out in dirty:
+            out.is_dirty = False
+            if self._subscriptions.is_paused(out.topic):
+                continue  # publishing here would deliver here, where somebody is full
+            if out.pending and out.waits_in_machine < self._config.max_batch:
+                self._call("publish", out.topic, out.take(), out.is_awaited)
+
+    def has_room(self, topic: Topic) -> bool:
+        out = self._outgoing.get(topic)
+        return out is None or out.has_room
+
+    def room(self, topic: Topic) -> Awaitable[None]:
+        self._check_open()
+        return (self._outgoing.get(topic) or self._out(topic)).room()
+
+    def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        return (self._outgoing.get(topic) or self._out(topic)).when_stable(accepted)
+
+    async def published_all(self) -> None:
+        """Until everything accepted is stable."""
+        for out in list(self._outgoing.values()):
+            await out.when_stable(out.accepted)
+
+    # The node around it
+
+    async def status(self) -> dict[str, Any]:
+        return self.on_status()
+
+    async def close(self) -> None:
+        if self.on_close is not None:
+            await self.on_close()
+
+    # What the machine says
+
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        self._subscriptions.deliver(topic, message, payloads)
+
+    def on_published(self, topic: Topic, count: int) -> None:
+        self._outgoing[topic].published += count
+
+    def on_acknowledged(self, topic: Topic, counter: int) -> None:
+        out = self._outgoing[topic]
+        out.acknowledged(counter)
+        self._hand_over_soon(out)
+
+    def on_failed(self, topic: Topic, count: int, reason: str) -> None:
+        self.on_gap(topic, (), f"{count} own publications reached nobody: {reason}")
+
+    def on_subscribed(self, topic: Topic) -> None:
+        self._subscriptions.confirmed(topic)
+
+    def on_interest_matched(self, topic: Topic) -> None:
+        self._subscriptions.attach_matching(topic)
+
+    def on_interest_known(self) -> None:
+        self._subscriptions.interest_known()
+
+    def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+        self._subscriptions.gap(GapNotice(topic, missing, reason))
+
+    def on_reincarnated(self, incarnation: int) -> None:
+        for out in self._outgoing.values():
+            out.restarted()
+        self._subscriptions.reopened()
+        self.on_new_incarnation(incarnation)
+
+    # The end
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
+
+    def unsubscribe_all(self) -> None:
+        for topic in self._subscriptions.topics:
+            if self._subscriptions.names(topic):
+                self._call("unsubscribe", topic)
+        if self._subscriptions.is_wild:
+            self._call("follow", None)
+        self._subscriptions.end_all(None)
+
+    def shut(self, error: CubecastError | None) -> None:
+        self._closed = error or Closed("this node is closed")
+        for out in self._outgoing.values():
+            out.close(self._closed)
+        self._subscriptions.end_all(error)
+
+    def describe(self) -> dict[str, Any]:
+        outgoing = {
+            out.topic: {"accepted": out.accepted, "stable": out.stable, "bytes_under_way": out.bytes}
+            for out in self._outgoing.values()
+        }
+        return {
+            "subscriptions": len(self._subscriptions),
+            "subscribed": self._subscriptions.topics,
+            "outgoing": outgoing,
+        }

@@ -1,0 +1,121 @@
+"""What a thin client publishes, until the node has taken it. Pure bookkeeping: no connection, no clock.
+
+Messages are counted in the order of acceptance. Those at the front are on their way (sent on this connection, not
+known to be taken), the rest has certainly not been sent. When the connection breaks, the outcome of the former is
+unknown and the latter wait for the next connection.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cubecast.ids import Topic
+from cubecast.net.gateway_messages import CREDIT, AwaitStable, Publish
+from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES
+
+
+class Uncertain(NamedTuple):
+    """How much of what was published may or may not have reached the node."""
+
+    messages: int
+    topics: tuple[Topic, ...]
+
+
+class _Pile:
+    """Messages of one topic that will be one frame."""
+
+    __slots__ = ("payloads", "size", "topic")
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.payloads: list[bytes] = []
+        self.size = 0
+
+
+class Outbox:
+    def __init__(self, budget: int, credit: int = CREDIT) -> None:
+        self._budget, self._credit = budget, credit
+        self._unsent: deque[_Pile | tuple[AwaitStable, int]] = deque()
+        self._unsent_bytes = 0
+        self._under_way: deque[tuple[int, _Pile]] = deque()
+        self._under_way_bytes = 0
+        self._number = 0
+        self.accepted = 0
+        """Messages ever accepted."""
+        self.sent = 0
+        """Of these, how many were ever sent."""
+        self.base = 0
+        """Sent on connections that are gone: nobody can be asked about them any more."""
+
+    @property
+    def has_room(self) -> bool:
+        return self._unsent_bytes + self._under_way_bytes < self._budget
+
+    @property
+    def left(self) -> int:
+        """Messages that no node is known to have taken."""
+        under_way = sum(len(pile.payloads) for _, pile in self._under_way)
+        return under_way + self.accepted - self.sent
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._unsent and not self._under_way
+
+    def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        """Put at the end; with what is there already where that makes one frame."""
+        for payload in payloads:
+            pile = self._unsent[-1] if self._unsent else None
+            size = len(payload) + MESSAGE_OVERHEAD
+            if not isinstance(pile, _Pile) or not _fits(pile, topic, size):
+                pile = _Pile(topic)
+                self._unsent.append(pile)
+            pile.payloads.append(payload)
+            pile.size += size
+            self._unsent_bytes += size
+        self.accepted += len(payloads)
+        return self.accepted
+
+    def ask(self, question: AwaitStable, accepted: int) -> None:
+        """To be sent after everything published so far; `accepted` is what it asks about."""
+        self._unsent.append((question, accepted))
+
+    def take(self) -> list[Publish | AwaitStable]:
+        """What may be sent now, in order."""
+        ready: list[Publish | AwaitStable] = []
+        while self._unsent:
+            first = self._unsent[0]
+            if isinstance(first, tuple):
+                ready.append(first[0])
+            elif self._under_way_bytes and self._under_way_bytes + first.size > self._credit:
+                break
+            else:
+                ready.append(self._send(first))
+            self._unsent.popleft()
+        return ready
+
+    def _send(self, pile: _Pile) -> Publish:
+        self._number += 1
+        self._under_way.append((self._number, pile))
+        self._under_way_bytes += pile.size
+        self._unsent_bytes -= pile.size
+        self.sent += len(pile.payloads)
+        return Publish(self._number, pile.topic, pile.payloads)
+
+    def taken(self, number: int) -> None:
+        """The node has everything up to this number of the connection."""
+        while self._under_way and self._under_way[0][0] <= number:
+            self._under_way_bytes -= self._under_way.popleft()[1].size
+
+    def connection_lost(self) -> Uncertain:
+        """Forget what was under way; questions about it are forgotten too."""
+        piles = [pile for _, pile in self._under_way]
+        self._under_way.clear()
+        self._under_way_bytes = self._number = 0
+        self.base = self.sent
+        self._unsent = deque(one for one in self._unsent if isinstance(one, _Pile) or one[1] > self.base)
+        topics = dict.fromkeys(pile.topic for pile in piles)
+        return Uncertain(sum(len(pile.payloads) for pile in piles), tuple(topics))
+
+
+def _fits(pile: _Pile, topic: Topic, size: int) -> bool:
+    return pile.topic == topic and pile.size + size <= MOST_BYTES and len(pile.payloads) < MOST_MESSAGES

@@ -1,0 +1,117 @@
+"""What an application publishes on one topic, from acceptance to stability, in bounded memory.
+
+Everything published in one turn of the event loop becomes one call of the machine, and while the machine's window is
+closed nothing more is handed to it: it piles up here and leaves as few large batches. That is what makes it fast.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from cubecast.errors import CubecastError, OutcomeUnknown
+from cubecast.ids import Topic
+from cubecast.net.pieces import weight
+
+
+class Outgoing:
+    """Counts messages in the order of acceptance: accepted ≥ given ≥ published ≥ stable."""
+
+    __slots__ = (
+        *("_base", "_marks", "_room", "_waiters", "accepted", "budget", "bytes", "given", "is_dirty"),
+        *("pending", "pending_bytes", "published", "stable", "topic"),
+    )
+
+    def __init__(self, topic: Topic, budget: int) -> None:
+        self.topic = topic
+        self.budget = budget
+        self.pending: list[bytes] = []
+        self.pending_bytes = 0
+        self.is_dirty = False
+        """Waiting for the end of the turn."""
+        self.accepted = self.given = self.published = self.stable = 0
+        self.bytes = 0
+        """Accepted and not stable."""
+        self._base = 0
+        """Published before this incarnation began."""
+        self._marks: deque[tuple[int, int]] = deque()
+        self._room: list[asyncio.Future[None]] = []
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    def accept(self, payloads: Sequence[bytes]) -> int:
+        size = weight(payloads)
+        self.pending += payloads
+        self.pending_bytes += size
+        self.bytes += size
+        self.accepted += len(payloads)
+        return self.accepted
+
+    def take(self) -> list[bytes]:
+        """What goes to the machine now."""
+        payloads, self.pending = self.pending, []
+        self.given += len(payloads)
+        self._marks.append((self.given, self.pending_bytes))
+        self.pending_bytes = 0
+        return payloads
+
+    @property
+    def waits_in_machine(self) -> int:
+        """Messages given to the machine that have no place in the order yet."""
+        return self.given - self.published
+
+    @property
+    def is_awaited(self) -> bool:
+        """Does somebody wait for the stability of something?"""
+        return bool(self._waiters)
+
+    @property
+    def has_room(self) -> bool:
+        return self.bytes < self.budget
+
+    def room(self) -> asyncio.Future[None]:
+        """Of everybody who waits its own, so that one may be cancelled."""
+        room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._room = [*(one for one in self._room if not one.done()), room]
+        self._grant_room()
+        return room
+
+    def when_stable(self, accepted: int) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if accepted <= self.stable:
+            future.set_result(None)
+        else:
+            heappush(self._waiters, (accepted, id(future), future))
+        return future
+
+    def acknowledged(self, counter: int) -> None:
+        """Everything up to this counter of the present incarnation is stable."""
+        self._settle(self._base + counter, None)
+
+    def restarted(self) -> None:
+        """The node lives on as another incarnation: of what was under way nobody knows how far it came."""
+        reason = "the node was cut off and came back; whether the publication reached everybody is not known"
+        self._settle(self.published, OutcomeUnknown(reason))
+        self._base = self.published
+
+    def close(self, error: CubecastError) -> None:
+        self._settle(self.accepted, error)
+        for room in self._room:
+            if not room.done():
+                room.set_exception(error)
+
+    def _settle(self, stable: int, error: CubecastError | None) -> None:
+        self.stable = stable
+        while self._marks and self._marks[0][0] <= stable:
+            self.bytes -= self._marks.popleft()[1]
+        while self._waiters and self._waiters[0][0] <= stable:
+            future = heappop(self._waiters)[2]
+            if not future.done():
+                future.set_result(None) if error is None else future.set_exception(error)
+        self._grant_room()
+
+    def _grant_room(self) -> None:
+        if self._room and self.has_room:
+            rooms, self._room = self._room, []
+            for room in rooms:
+                if not room.done():
+                    room.set_result(None)

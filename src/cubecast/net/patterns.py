@@ -1,0 +1,93 @@
+"""Topics and the patterns that select them.
+
+A topic is words joined by dots: `orders.eu.new`. In a subscription `*` stands for exactly one word and a final `>`
+for one or more. Words that begin with an underscore at the front (`_inbox.…`) are kept for machinery: no wildcard in
+first place matches them, so a subscription to `>` sees what applications say and not the answers on their way to
+somebody else.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from cubecast.errors import BadInput
+
+MAX_TOPIC_BYTES = 255
+ONE, REST = "*", ">"
+
+_word = re.compile(r"[^\s.*>\x00-\x1f\x7f]+")
+
+
+@lru_cache(maxsize=4096)
+def check_topic(topic: str) -> str:
+    """The topic itself, or BadInput with the reason."""
+    for word in _words(topic, "topic"):
+        if word in (ONE, REST):
+            raise BadInput(f"topic {topic!r}: wildcards select topics in subscriptions, nothing is published to them")
+        _check_word(word, topic, "topic")
+    return topic
+
+
+def check_pattern(pattern: str) -> str:
+    """The pattern itself, or BadInput with the reason. Every topic is a pattern."""
+    words = _words(pattern, "pattern")
+    for position, word in enumerate(words, 1):
+        if word == REST and position < len(words):
+            raise BadInput(f"pattern {pattern!r}: '>' stands for all the rest, so nothing follows it")
+        if word not in (ONE, REST):
+            _check_word(word, pattern, "pattern")
+    return pattern
+
+
+def is_pattern(text: str) -> bool:
+    """Does it have wildcards, that is, may it select more than the one topic it spells?"""
+    return ONE in text or REST in text
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """A fast test whether a valid topic is selected."""
+    check_pattern(pattern)
+    if not is_pattern(pattern):
+        return pattern.__eq__
+    words = [_expression(word, position) for position, word in enumerate(pattern.split("."))]
+    fullmatch = re.compile(r"\.".join(words)).fullmatch
+    return lambda topic: fullmatch(topic) is not None
+
+
+class Selection:
+    """Does one of these patterns select a topic? It never changes, so a recorded one asks the same later."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = tuple(patterns)
+        self._matchers = [matcher(pattern) for pattern in self.patterns]
+
+    def __call__(self, topic: str) -> bool:
+        return any(matches(topic) for matches in self._matchers)
+
+
+def _expression(word: str, position: int) -> str:
+    first = "(?!_)" if position == 0 else ""
+    if word == ONE:
+        return first + r"[^.]+"
+    return first + r".+" if word == REST else re.escape(word)
+
+
+def _words(text: str, what: str) -> list[str]:
+    if not isinstance(text, str):
+        raise BadInput(f"a {what} is text, not {type(text).__name__}")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise BadInput(f"{what} {text!r} is not valid Unicode") from None
+    if not 0 < size <= MAX_TOPIC_BYTES:
+        raise BadInput(f"a {what} has 1 to {MAX_TOPIC_BYTES} bytes, this one {size}")
+    return text.split(".")
+
+
+def _check_word(word: str, text: str, what: str) -> None:
+    if not word:
+        raise BadInput(f"{what} {text!r} has an empty word: words are joined by single dots")
+    if not _word.fullmatch(word):
+        raise BadInput(
+            f"{what} {text!r}: {word!r} holds a space, a control character or a wildcard among other characters"
+        )

@@ -1,0 +1,235 @@
+"""Links to other nodes: one connection per pair that has something to say, dialled on first use and again when lost.
+
+Nothing is promised about frames that were under way when a link broke; the protocol repeats what is not acknowledged.
+Two nodes that dial each other at the same moment keep the connection dialled by the smaller id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.ids import NodeId
+from cubecast.net.addresses import Address
+from cubecast.net.calling import call
+from cubecast.net.config import NodeConfig
+from cubecast.net.connection import Connection
+from cubecast.net.directory import Directory
+from cubecast.net.framing import header
+from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
+from cubecast.net.turn import Turn
+
+log = logging.getLogger(__name__)
+
+CONTROL = 0xFF
+"""First byte of frames about links and places; packet tags stay below."""
+REFUSALS_THAT_PROVE = 2
+"""So many refused connections in a row say that no process is there."""
+PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5)
+
+_encode_places = msgspec.msgpack.Encoder().encode
+_decode_places = msgspec.msgpack.Decoder(list[Place]).decode
+
+
+@dataclass
+class Events:
+    """What the owner of the links wants to hear."""
+
+    packets: Callable[[NodeId, list[bytes]], None]
+    up: Callable[[NodeId], None]
+    down: Callable[[NodeId], None]
+    refused: Callable[[Refused], None]
+
+
+@dataclass
+class _Dial:
+    task: asyncio.Task[None]
+    kept: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+
+class Peers:
+    def __init__(self, directory: Directory, events: Events, config: NodeConfig) -> None:
+        self._directory = directory
+        self._events = events
+        self._cluster = config.cluster
+        self._budget = config.peer_budget
+        self._patience = config.patience
+        self._dial_through = config.dial_through
+        self._links: dict[NodeId, Connection] = {}
+        self._dials: dict[NodeId, _Dial] = {}
+        self._quiet_until: dict[NodeId, float] = {}
+        self._closed = False
+        self.turn = Turn()
+
+    # Sending
+
+    def send(self, nodes: tuple[NodeId, ...], frame: bytes) -> None:
+        """Hand a frame to the links; its header is made once for all of them."""
+        head = header(frame)
+        for node in nodes:
+            link = self._links.get(node)
+            if link is not None:
+                link.send(frame, head)
+            else:
+                self._keep(node, frame)
+
+    def _keep(self, node: NodeId, frame: bytes) -> None:
+        """There is no link: dial and keep the frame for a while; without an address forget it."""
+        dial = self._dial(node)
+        if dial is not None and dial.size + len(frame) <= self._budget:
+            dial.kept.append(frame)
+            dial.size += len(frame)
+
+    def link(self, node: NodeId) -> Connection | None:
+        return self._links.get(node)
+
+    def is_connected(self, node: NodeId) -> bool:
+        return node in self._links
+
+    @property
+    def queued(self) -> dict[NodeId, int]:
+        """Bytes that wait for each peer to read."""
+        return {node: link.queued for node, link in sorted(self._links.items())}
+
+    def close(self) -> None:
+        """Say goodbye to everybody."""
+        self._closed = True
+        for dial in self._dials.values():
+            dial.task.cancel()
+        for link in list(self._links.values()):
+            link.send(bytes([CONTROL]))
+            link.close()
+
+    # Others call
+
+    def accept(self, connection: Connection, greeting: Greeting) -> Refused | None:
+        """Somebody calls itself a node: take the connection over, or say why not."""
+        place, me = greeting.place, self._directory.me
+        if me is None or self._closed:
+            return Refused("this node is not ready yet", retry=True)
+        objection = self._directory.objection(place)
+        if objection is not None:
+            return objection
+        dial = self._dials.get(place.node)
+        if dial is not None and me.node < place.node:
+            return Refused("we are calling you", retry=True)
+        news = self._directory.learn([place])
+        connection.send(encode(Accepted(VERSION, me, self._directory.dimension, list(self._directory.places.values()))))
+        self._open(place.node, connection)
+        self._spread(news)
+        return None
+
+    # We call
+
+    def _dial(self, node: NodeId) -> _Dial | None:
+        dial = self._dials.get(node)
+        if dial is None and not self._closed and self._directory.me is not None and node in self._directory.places:
+            if asyncio.get_running_loop().time() < self._quiet_until.get(node, 0.0):
+                return None
+            dial = self._dials[node] = _Dial(asyncio.ensure_future(self._reach(node)))
+        return dial
+
+    async def _reach(self, node: NodeId) -> None:
+        """Call until somebody answers, or until it is clear that nobody will."""
+        loop = asyncio.get_running_loop()
+        give_up, refusals, attempts = loop.time() + self._patience, 0, 0
+        try:
+            while node not in self._links and not self._closed:
+                try:
+                    await self._call(node)
+                    return
+                except ConnectionRefusedError:
+                    refusals += 1
+                except (OSError, RemoteProtocolError, BadInput, ValueError) as error:  # a host may be no host at all
+                    log.info("node %s does not answer: %s", node, error)
+                if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
+                    self._quiet_until[node] = loop.time() + 1.0
+                    self._events.down(node)
+                    return
+                await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
+                attempts += 1
+        finally:
+            dial = self._dials.pop(node)
+            if node in self._links:
+                for frame in dial.kept:
+                    self._links[node].send(frame)
+
+    async def _call(self, node: NodeId) -> None:
+        place, me = self._directory.places[node], self._directory.me
+        assert me is not None, "only a node with a place calls others"
+        greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
+        address = self._dial_through.get(node) or Address.parse(place.address)
+        connection, answer = await call(address, greeting, budget=self._budget)
+        if isinstance(answer, Refused):
+            connection.close()
+            if not answer.retry or answer.newest_incarnation >= me.incarnation:
+                self._events.refused(answer)
+            raise OSError(answer.reason)
+        self._spread(self._directory.learn([answer.place, *answer.places]))
+        if answer.place.node in self._links:
+            connection.close()  # it called us meanwhile
+        else:
+            self._open(answer.place.node, connection)
+
+    # Links
+
+    def _open(self, node: NodeId, connection: Connection) -> None:
+        old = self._links.get(node)
+        self._links[node] = connection
+        connection.flush()
+        connection.turn = self.turn
+        connection.label = f"node {node}"
+        if old is not None:
+            old.close()  # the peer would not call if it still had this one
+        self._quiet_until.pop(node, None)
+        packets = self._events.packets
+
+        def on_frames(link: Connection, frames: list[bytes]) -> None:
+            if frames[-1][0] == CONTROL or any(frame[0] == CONTROL for frame in frames):
+                frames = self._take_control(node, frames)
+            packets(node, frames)
+
+        connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
+        self._events.up(node)
+
+    def _lost(self, node: NodeId, link: Connection, error: Exception | None) -> None:
+        if self._links.get(node) is not link:
+            return
+        del self._links[node]
+        if not self._closed:
+            log.info("lost the link to node %s: %s", node, error or "closed")
+            self._dial(node)
+
+    def _take_control(self, node: NodeId, frames: list[bytes]) -> list[bytes]:
+        """Handle what is about links; the packets."""
+        for frame in frames:
+            if frame[0] != CONTROL:
+                continue
+            if len(frame) == 1:
+                self._goodbye(node)
+                continue
+            try:
+                places = _decode_places(frame[1:])
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise RemoteProtocolError(f"malformed places: {error}") from None
+            self._spread(self._directory.learn(places))
+        return [frame for frame in frames if frame[0] != CONTROL]
+
+    def _goodbye(self, node: NodeId) -> None:
+        """It leaves, having finished: nobody needs to wait for it."""
+        link = self._links.pop(node, None)
+        if link is not None:
+            link.close()
+        asyncio.get_running_loop().call_soon(self._events.down, node)
+
+    def _spread(self, news: Iterable[Place]) -> None:
+        """Tell everybody we talk to where somebody lives."""
+        news = list(news)
+        if news:
+            frame = bytes([CONTROL]) + _encode_places(news)
+            for link in self._links.values():
+                link.send(frame)

@@ -1,0 +1,69 @@
+"""What a node offers to whoever uses it, in its own process or through a connection.
+
+Everything here is called in the event loop and returns at once. A `Port` is implemented twice: by the node itself and
+by the thin client, which talks to a node's gateway, so that an application's code does not know which one it has.
+"""
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cubecast.errors import CubecastError
+from cubecast.ids import MessageId, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class GapNotice:
+    """Something of this subscription will not be delivered; what follows comes after it."""
+
+    topic: Topic
+    missing: tuple[MessageId, ...]
+    """The messages, where they are known by name."""
+    reason: str
+
+
+class Sink(Protocol):
+    """Where the events of one subscription go. Called in the event loop, must not block."""
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+        """Messages of one publisher with consecutive counters, the first one's identity given."""
+
+    def on_ready(self) -> None:
+        """Whatever is published from now on, anywhere, arrives."""
+
+    def on_gap(self, gap: GapNotice) -> None: ...
+
+    def on_end(self, error: CubecastError | None) -> None:
+        """Nothing comes any more: None after `unsubscribe`, an error when the port itself is lost."""
+
+
+class Port(Protocol):
+    def subscribe(self, pattern: str, sink: Sink) -> int:
+        """Open a subscription to a topic, or to all that match; the number names it in the calls below."""
+
+    def unsubscribe(self, subscription: int) -> None: ...
+
+    def pause(self, subscription: int) -> None:
+        """The sink is full: send nothing more until `resume`. Publishers of the topic are slowed down."""
+
+    def resume(self, subscription: int) -> None: ...
+
+    def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        """Queue a batch; the number of messages this port has accepted for the topic so far, these included.
+
+        Raises `BadInput` for what can never be published; never waits, so look at `has_room` first.
+        """
+
+    def has_room(self, topic: Topic) -> bool:
+        """Is there budget for another publication on the topic?"""
+
+    def room(self, topic: Topic) -> Awaitable[None]:
+        """Done when `has_room` turned true; raises when the port closes meanwhile."""
+
+    def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        """Done when the first `accepted` messages reached everybody they were for; raises `OutcomeUnknown`."""
+
+    def status(self) -> Awaitable[dict[str, Any]]:
+        """What the node says about itself: members, topics, queues, held messages."""
+
+    def close(self) -> Awaitable[None]: ...

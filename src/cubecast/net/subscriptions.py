@@ -1,0 +1,156 @@
+"""Which of a node's subscribers hear of which topic."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cubecast.errors import CubecastError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.patterns import Selection, is_pattern, matcher
+from cubecast.net.port import GapNotice, Sink
+
+
+@dataclass(eq=False)
+class Subscription:
+    pattern: str
+    matches: Callable[[Topic], bool]
+    sink: Sink
+    topics: dict[Topic, None] = field(default_factory=dict)
+    is_paused: bool = False
+    was_ready: bool = False
+
+    @property
+    def is_wild(self) -> bool:
+        return is_pattern(self.pattern)
+
+
+class Subscriptions:
+    """Local subscriptions by number and by topic."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, Subscription] = {}
+        self._numbers = 0
+        self._by_topic: dict[Topic, list[Subscription]] = {}
+        self._confirmed: set[Topic] = set()
+        self._reopening: set[Topic] = set()
+
+    # Coming and going
+
+    def open(self, pattern: str, sink: Sink) -> int:
+        """Raises BadInput for what is no pattern."""
+        subscription = Subscription(pattern, matcher(pattern), sink)
+        self._numbers += 1
+        self._all[self._numbers] = subscription
+        return self._numbers
+
+    def attach(self, number: int, topic: Topic) -> bool:
+        """The subscription hears of the topic from now on; True when it is the first that names it."""
+        subscription = self._all[number]
+        first = not subscription.is_wild and not self.names(topic)
+        subscription.topics[topic] = None
+        self._by_topic.setdefault(topic, []).append(subscription)
+        return first
+
+    def attach_matching(self, topic: Topic) -> None:
+        """A topic came up that a wildcard selects."""
+        for number, one in self._all.items():
+            if one.is_wild and topic not in one.topics and one.matches(topic):
+                self.attach(number, topic)
+
+    def close(self, number: int) -> Subscription | None:
+        subscription = self._all.pop(number, None)
+        if subscription is not None:
+            for topic in subscription.topics:
+                listening = self._by_topic[topic]
+                listening.remove(subscription)
+                if not listening:
+                    del self._by_topic[topic]
+                    self._confirmed.discard(topic)
+                    self._reopening.discard(topic)
+            subscription.sink.on_end(None)
+        return subscription
+
+    def end_all(self, error: CubecastError | None) -> None:
+        subscriptions, self._all = list(self._all.values()), {}
+        self._by_topic.clear()
+        for subscription in subscriptions:
+            subscription.sink.on_end(error)
+
+    # What happens
+
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        # A copy, because a sink that has had enough unsubscribes while it is called.
+        for subscription in tuple(self._by_topic.get(topic, ())):
+            subscription.sink.on_batch(topic, message, payloads)
+
+    def reopened(self) -> None:
+        """The node lives on as another incarnation: until each topic is confirmed anew, something may be missing."""
+        self._reopening.update(self._by_topic)
+
+    def confirmed(self, topic: Topic) -> None:
+        self._confirmed.add(topic)
+        if topic in self._reopening:
+            self._reopening.discard(topic)
+            self.gap(GapNotice(topic, (), "the subscription is complete again: nothing is missing from here on"))
+        for subscription in list(self._by_topic.get(topic, ())):
+            self.check_ready(subscription)
+
+    def interest_known(self) -> None:
+        """Nobody publishes what a wildcard selects without addressing this node."""
+        for subscription in list(self._all.values()):
+            if subscription.is_wild:
+                self._become_ready(subscription)
+
+    def check_ready(self, subscription: Subscription) -> None:
+        if not subscription.is_wild and all(topic in self._confirmed for topic in subscription.topics):
+            self._become_ready(subscription)
+
+    def _become_ready(self, subscription: Subscription) -> None:
+        if not subscription.was_ready:
+            subscription.was_ready = True
+            subscription.sink.on_ready()
+
+    def check_ready_soon(self, number: int) -> None:
+        """In the next turn, so that whoever subscribes has its number by then."""
+
+        def check() -> None:
+            if number in self._all:
+                self.check_ready(self._all[number])
+
+        asyncio.get_running_loop().call_soon(check)
+
+    def gap(self, notice: GapNotice) -> None:
+        for subscription in list(self._by_topic.get(notice.topic, ())):
+            subscription.sink.on_gap(notice)
+
+    # Looking
+
+    def __getitem__(self, number: int) -> Subscription:
+        return self._all[number]
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._all
+
+    @property
+    def interest(self) -> Selection | None:
+        """What the patterns with wildcards select; None when there are none."""
+        patterns = [one.pattern for one in self._all.values() if one.is_wild]
+        return Selection(patterns) if patterns else None
+
+    def names(self, topic: Topic) -> bool:
+        """Does a subscription spell it?"""
+        return any(not one.is_wild for one in self._by_topic.get(topic, ()))
+
+    @property
+    def is_wild(self) -> bool:
+        return any(one.is_wild for one in self._all.values())
+
+    def is_paused(self, topic: Topic) -> bool:
+        return any(one.is_paused for one in self._by_topic.get(topic, ()))
+
+    @property
+    def topics(self) -> list[Topic]:
+        return sorted(self._by_topic)
+
+    def __len__(self) -> int:
+        return len(self._all)

@@ -1,0 +1,39 @@
+"""A publication a node keeps until it is stable, and how far it is with handing it on."""
+
+from cubecast.ids import Counter, NodeId
+from cubecast.protocol.vcube.cubecast.destinations import Destinations
+from cubecast.protocol.vcube.cubecast.packets import Life, Publication
+
+
+class Copy:
+    """A publication this node keeps."""
+
+    __slots__ = (
+        *("_tried", "age", "covered", "destinations", "duty", "first", "last", "packet", "parents", "postponed"),
+        "source",
+    )
+
+    def __init__(self, packet: Publication, destinations: Destinations, covered: int) -> None:
+        self.packet = packet
+        self.destinations = destinations
+        self.source = Life(packet.message.source, packet.message.incarnation)
+        self.first: Counter = packet.message.counter
+        self.last: Counter = self.first + len(packet.payloads) - 1
+        self.covered = covered
+        """Mask of the destinations known to have it."""
+        self.duty = 0
+        """Mask of the ids this node answers for."""
+        self.parents: dict[NodeId, int] = {}
+        """Who waits for our acknowledgement, and for which ids."""
+        self.postponed = 0
+        """Mask of the ids whose turn is put off until something it depends on is here."""
+        self._tried = 0
+        self.age = 0
+
+    @property
+    def tried(self) -> int:
+        """Mask of the children that were sent it and have not answered."""
+        return self._tried & ~self.covered
+
+    def try_child(self, child: NodeId) -> None:
+        self._tried |= 1 << child

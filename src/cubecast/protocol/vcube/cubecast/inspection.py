@@ -1,0 +1,68 @@
+"""What a node can tell about itself without changing anything: who lives, and per topic what is under way and held.
+
+Plain lists and dictionaries of numbers and text, so that drivers can hand them on as they are.
+"""
+
+from typing import Any
+
+from cubecast.ids import Topic
+from cubecast.protocol.vcube.cubecast.delivery import Delivery
+from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
+from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.topology import ids_of
+
+
+def describe(life: Lifetime, now: float) -> dict[str, Any]:
+    registry = life.context.registry
+    return {
+        "active": life.joining is None,
+        "settled": not life.settlement.open,
+        "standings": [one._asdict() for one in registry.standings()],
+        "topics": {name: _topic(life, life.topics[name]) for name in sorted(life.topics)},
+        "held": [one for name in sorted(life.topics) for one in _held(name, life.topics[name].delivery, now)],
+    }
+
+
+def _topic(life: Lifetime, topic: TopicState) -> dict[str, Any]:
+    """`unstable` counts messages, `window` publications, that is batches."""
+    copies = list(topic.dissemination.copies())
+    return {
+        "members": list(ids_of(topic.view.destinations(life.context.registry).mask)),
+        "subscribed": topic.delivery is not None,
+        "confirmed": topic.confirmed,
+        "published": topic.counter,
+        "unstable": topic.counter - topic.stable,
+        "waiting": len(topic.queue),
+        "window": {"used": topic.unstable, "size": life.context.parameters.window},
+        "kept": len(copies),
+        "kept_bytes": sum(len(payload) for copy in copies for payload in copy.packet.payloads),
+        "publishers": [] if topic.delivery is None else _publishers(topic.delivery),
+    }
+
+
+def _publishers(delivery: Delivery) -> list[dict[str, Any]]:
+    """How far the subscription is with each source, and how many of its messages have arrived and wait."""
+    lag: dict[tuple[int, int], int] = {}
+    for _, _, copy in delivery.held():
+        lag[copy.source] = lag.get(copy.source, 0) + len(copy.packet.payloads)
+    return [
+        {"node": source.node, "incarnation": source.incarnation, "delivered": last, "lag": lag.get(source, 0)}
+        for source, last in delivery.progress()
+    ]
+
+
+def _held(topic: Topic, delivery: Delivery | None, now: float) -> list[dict[str, Any]]:
+    """Oldest first. `waits_for` is the dependency it waits for at present; there may be more."""
+    if delivery is None:
+        return []
+    held = [
+        {
+            "topic": topic,
+            "message": list(copy.packet.message),
+            "messages": len(copy.packet.payloads),
+            "waits_for": [*source, counter],
+            "for": now - copy.packet.born,
+        }
+        for source, counter, copy in delivery.held()
+    ]
+    return sorted(held, key=lambda one: (-one["for"], one["message"]))

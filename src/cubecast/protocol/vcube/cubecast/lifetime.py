@@ -1,0 +1,205 @@
+"""One incarnation of a node: who lives as far as it knows, how it became part of them, and what ends with it.
+
+Nothing here survives the incarnation; what does (the application's wishes, and what it asked to publish) belongs to
+the machine.
+"""
+
+from cubecast.ids import Incarnation, NodeId, Topic
+from cubecast.protocol.contract import Observe, SetTimer
+from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.detector import Detector
+from cubecast.protocol.vcube.cubecast.inquiry import OpenInquiry
+from cubecast.protocol.vcube.cubecast.joining import Joining
+from cubecast.protocol.vcube.cubecast.packets import (
+    Ack,
+    AnyPacket,
+    Ask,
+    Convoy,
+    Hello,
+    Inquiry,
+    Life,
+    Obituary,
+    Publication,
+    Settle,
+    Stable,
+    Test,
+    Wave,
+    Welcome,
+    bitmap,
+    mask_from,
+)
+from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.settlement import Settlement
+from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.cubecast.wishes import Wishes
+
+
+class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
+    """Others hold this incarnation faulty."""
+
+
+def _takes_part(packet: AnyPacket) -> bool:
+    """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
+    if isinstance(packet, Test | Settle):
+        return packet.asking
+    return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry)
+
+
+class Lifetime:
+    def __init__(
+        self, node: NodeId, parameters: Parameters, incarnation: Incarnation, founders: int, version: int = 0
+    ) -> None:
+        self._parameters = parameters
+        self.node = node
+        self.incarnation = incarnation
+        self.context = Context(node, incarnation, parameters, founders)
+        self.topics: dict[Topic, TopicState] = {}
+        self.queued: dict[Topic, None] = {}
+        """Topics with something to publish."""
+        self.settlement = Settlement(self.context, self.topics, version)
+        self.detector = Detector(node, parameters)
+        self.joining: Joining | None = None if founders else Joining(self.context)
+        self.inquiry = OpenInquiry(self.context)
+
+    def topic(self, topic: Topic) -> TopicState:
+        state = self.topics.get(topic)
+        if state is None:
+            state = self.topics[topic] = TopicState(self.context, topic)
+            state.dissemination.may_push = self.settlement.may_push
+        return state
+
+    # Becoming part
+
+    def admit(self, sender: NodeId, packet: AnyPacket) -> bool:
+        """The fence, and introductions: somebody unheard of says hello first, unless we are new ourselves."""
+        registry = self.context.registry
+        if registry.is_alive(sender, packet.by):
+            return True
+        if registry.is_dead((sender, packet.by)):
+            self.send_obituary(sender, packet.by)
+            return False
+        if isinstance(packet, Hello) or self.joining is not None:
+            self.hold_alive(Life(sender, packet.by))
+            return True
+        if _takes_part(packet) or self._knows_us(packet):
+            self.send_obituary(sender, packet.by, stranger=True)
+        return False
+
+    def _knows_us(self, packet: AnyPacket) -> bool:
+        """It is the late welcome of somebody who takes part: we began alone because it was late."""
+        return isinstance(packet, Welcome) and packet.active and packet.incarnation == self.incarnation
+
+    def begin_joining(self, now: float) -> None:
+        context = self.context
+        context.send_to(self._parameters.universe & ~(1 << self.node), Hello(context.by, context.dead))
+        self.wait_alone(now)
+
+    def wait_alone(self, now: float) -> None:
+        """If nobody answers for the patience, there is nobody."""
+        self.context.busy = True
+        self.context.emit(SetTimer(Timer.ALONE, now + self._parameters.patience))
+
+    def repeat_hello(self) -> None:
+        if self.joining is not None:
+            missing = self._parameters.universe & ~(1 << self.node) & ~self.joining.welcomers
+            self.context.send_to(missing, Hello(self.context.by, self.context.dead))
+            self.context.busy = True
+
+    def on_hello(self, sender: NodeId) -> None:
+        context = self.context
+        incarnation = context.registry.incarnation_of(sender)
+        active = self.joining is None
+        context.send((sender,), Welcome(context.by, context.dead, incarnation, active, context.registry.standings()))
+
+    def on_welcome(self, sender: NodeId, packet: Welcome) -> bool:
+        """True when that was the last one missing."""
+        if self.joining is None or packet.incarnation != self.incarnation:
+            return False
+        if packet.active:
+            for node, incarnation, alive in packet.nodes:
+                self.hold_alive(Life(node, incarnation))
+                if not alive:
+                    self.hold_faulty(Life(node, incarnation))
+        self.joining.welcomed(sender, packet.active, packet.nodes)
+        return self.joining.is_complete
+
+    def become_active(self, wishes: Wishes) -> None:
+        """Known to everybody who lives: take part. Nothing of those who died before was meant for us."""
+        assert self.joining is not None
+        news = self.joining.news()
+        self.joining = None
+        self.context.closed.update(self.context.registry.faulty())
+        for life in news:
+            self.settlement.node_died(life)
+        for topic in wishes:
+            self.topic(topic).subscribe()
+        for topic in self.queued:
+            self.topics[topic].register()
+        if wishes.follows:
+            self.inquiry.begin()
+
+    # Verdicts
+
+    def hold_alive(self, life: Life) -> None:
+        if self.context.registry.is_alive(*life):
+            return
+        old = self.context.registry.faulty_up_to(life.node)
+        if life.node != self.node and self.context.registry.hold_alive(*life):
+            if life.incarnation - 1 > old:
+                self._after_death(Life(life.node, life.incarnation - 1))
+            for topic in self.topics.values():
+                topic.view.forget_cache()
+
+    def hold_faulty(self, life: Life) -> None:
+        if life.node == self.node:
+            if life.incarnation >= self.incarnation:
+                raise Expelled
+        elif self.context.registry.hold_faulty(*life):
+            self._after_death(life)
+            self.context.emit(Observe("suspect", peer=life.node))
+
+    def _after_death(self, life: Life) -> None:
+        if self.joining is not None:
+            return
+        self.settlement.node_died(life)
+        self.inquiry.peer_died(life.node)
+        for topic in self.topics.values():
+            topic.peer_died(life.node)
+
+    def suspect(self, peer: NodeId) -> None:
+        incarnation = self.context.registry.incarnation_of(peer)
+        if peer != self.node and self.context.registry.is_alive(peer, incarnation):
+            self.hold_faulty(Life(peer, incarnation))
+            self.send_obituary(peer, incarnation)
+
+    def send_obituary(self, peer: NodeId, incarnation: Incarnation, *, stranger: bool = False) -> None:
+        context = self.context
+        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive), stranger))
+
+    def on_obituary(self, sender: NodeId, packet: Obituary) -> None:
+        """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way.
+
+        Somebody we took for one of us and who never heard of us is a stranger too: it began alone.
+        """
+        registry = self.context.registry
+        if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
+            return
+        theirs, ours = mask_from(packet.alive), registry.alive
+        friend = registry.is_alive(sender, packet.by)
+        if (friend and not packet.stranger) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+            raise Expelled
+        if friend:
+            self.suspect(sender)
+
+    def on_settle(self, sender: NodeId, packet: Settle) -> None:
+        if self.joining is not None:
+            if packet.asking:
+                self.joining.agree(packet.faulty)
+                self.settlement.echo(sender, packet)
+            return
+        for life in packet.faulty:
+            self.hold_faulty(life)
+        self.settlement.receive(sender, packet)
+        if packet.asking:
+            self.settlement.answer(sender)

@@ -1,0 +1,10 @@
+"""The timers a machine sets."""
+
+from enum import Enum
+
+
+class Timer(Enum):
+    RETRY = "retry"
+    ROUND = "round"
+    ALONE = "alone"
+    ACKS = "acks"

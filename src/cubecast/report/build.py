@@ -1,0 +1,52 @@
+"""From a directory to one HTML page: find what is there, judge and measure its traces, draw."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cubecast.pipeline.metrics.measure import Metrics, measure
+from cubecast.pipeline.verdict import Verification
+from cubecast.pipeline.verify import verify
+from cubecast.report.document import Section, page, require_drawing, write_page
+from cubecast.report.sources import Sources, find_sources
+
+
+def build_report(directory: Path, out: Path, session: Callable[[], SparkSession]) -> dict[str, Any]:
+    """Write the page to `out`; what is in it. A session is asked for only if there are traces."""
+    require_drawing()
+    found = find_sources(directory)
+    sections = list(_sections(directory, found, session))
+    write_page(out, page(f"cubecast: {directory.resolve().name}", sections))
+    return {
+        "report": str(out),
+        "sections": [section.title for section in sections],
+        "reproductions": [report["experiment"] for report in found.reproductions],
+        "sweeps": [about.sweep for about, _ in found.sweeps],
+    }
+
+
+def write_trace_report(title: str, verification: Verification, metrics: Metrics, out: Path) -> None:
+    """Of traces that somebody has judged and measured already."""
+    write_page(out, page(title, _trace_sections(verification, metrics)))
+
+
+def _trace_sections(verification: Verification, metrics: Metrics) -> list[Section]:
+    # Imported here, as below: these modules draw, and whether that is possible must be asked first.
+    from cubecast.report.trace_section import metrics_section, verdict_section
+
+    return [verdict_section(verification), metrics_section(metrics)]
+
+
+def _sections(directory: Path, found: Sources, session: Callable[[], SparkSession]) -> Iterator[Section]:
+    from cubecast.report.reproduction_section import reproduction_section
+    from cubecast.report.sweep_section import sweep_section
+
+    if found.has_traces:
+        spark = session()
+        yield from _trace_sections(verify(spark, [directory]), measure(spark, [directory]))
+    for report in found.reproductions:
+        yield reproduction_section(report)
+    for about, rows in found.sweeps:
+        yield sweep_section(about, rows)

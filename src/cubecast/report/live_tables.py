@@ -1,0 +1,53 @@
+"""What a live node says about itself, as tables."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.table import Table
+
+
+def status_tables(status: Mapping[str, Any]) -> Iterator[Table]:
+    yield _members(status)
+    if status["topics"]:
+        yield _topics(status)
+
+
+def _table(title: str, *columns: str) -> Table:
+    """First column of names, the others of numbers."""
+    table = Table(title=title, title_justify="left")
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="right" if position else "left")
+    return table
+
+
+def _members(status: Mapping[str, Any]) -> Table:
+    title = f"node {status['node']} of cluster {status['cluster']!r} · {status['clients']} clients"
+    table = _table(title, "member", "incarnation", "address", "state", "bytes queued for it")
+    for one in status["members"]:
+        state = "alive" if one["alive"] else "gone"
+        table.add_row(str(one["node"]), str(one["incarnation"]), one["address"], state, f"{one['queued']:,}")
+    return table
+
+
+def _topics(status: Mapping[str, Any]) -> Table:
+    title = f"{status['topics_in_all']:,} topics"
+    table = _table(title, "topic", "members", "published here", "not yet stable", "window", "kept", "lag")
+    for name, one in status["topics"].items():
+        window = f"{one['window']['used']}/{one['window']['size']}"
+        lag = sum(publisher["lag"] for publisher in one["publishers"])
+        counts = (one["published"], one["unstable"] + one["waiting"])
+        table.add_row(
+            name, str(len(one["members"])), *(f"{n:,}" for n in counts), window, f"{one['kept']:,}", f"{lag:,}"
+        )
+    return table
+
+
+def held_table(status: Mapping[str, Any]) -> Table:
+    table = _table(f"held at node {status['node']}", "topic", "message", "messages", "waits for", "for, s")
+    for one in status["held"]:
+        names = (".".join(map(str, one[part])) for part in ("message", "waits_for"))
+        message, waits_for = names
+        table.add_row(one["topic"], message, f"{one['messages']:,}", waits_for, f"{one['for']:,.3f}")
+    for topic, publications in status["held_back"].items():
+        table.add_row(topic, f"{publications:,} publications", "", "a subscriber that reads slowly", "")
+    return table

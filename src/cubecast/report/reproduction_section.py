@@ -1,0 +1,85 @@
+"""A reproduction in a report: the ledger, each table and figure ours against the paper's, and our curves."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cubecast.report import plots
+from cubecast.report.document import Grid, Part, Picture, Section
+
+_LEDGER = ("claim", "place", "quantity", "unit", "paper", "ours", "difference", "tolerance", "verdict")
+X = "nodes"
+"""The key of a figure's series that the others are drawn over."""
+
+Row = Mapping[str, Any]
+
+
+def reproduction_section(report: Mapping[str, Any]) -> Section:
+    text = [
+        f"Reading: {report['reading']}. {report['runs']} runs, seed {report['seed']}.",
+        _summary("This reading", report),
+        *(_summary(f"Reading {name}", ledger) for name, ledger in report["beside"].items()),
+    ]
+    return Section(report["title"], text, [_ledger(report), *_reasons(report["rows"]), *_pictures(report)])
+
+
+def _summary(name: str, ledger: Mapping[str, Any]) -> str:
+    within, claims = ledger["within_tolerance"], ledger["claims"]
+    return f"{name}: {within} of {claims} claims within tolerance, mean distance {ledger['distance']:.2f}."
+
+
+def _ledger(report: Mapping[str, Any]) -> Grid:
+    others = _values_beside(report)
+    rows = [
+        [*(row[name] for name in _LEDGER), *(values.get(row["claim"]) for values in others.values()), row["note"]]
+        for row in report["rows"]
+    ]
+    return Grid("The claims ledger", [*_LEDGER, *(f"ours, {name}" for name in others), "note"], rows)
+
+
+def _values_beside(report: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    return {name: {row["claim"]: row["ours"] for row in ledger["rows"]} for name, ledger in report["beside"].items()}
+
+
+def _reasons(rows: Sequence[Row]) -> Iterator[Part]:
+    reasons = [
+        [row["claim"], row["verdict"], row["explanation"] or "no explanation"]
+        for row in rows
+        if row["verdict"] != "reproduced"
+    ]
+    if reasons:
+        yield Grid("Why claims are missed", ["claim", "verdict", "explanation"], reasons)
+
+
+def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
+    """Every place of the paper: its own curves where the experiment has them, else its claims as bars."""
+    for name, series in report["series"].items():
+        if series[X]:
+            yield Picture(name, plots.lines(series[X], _panels_of(series), X, doubling=True))
+    others = _values_beside(report)
+    for (place, unit), rows in _by_place(report["rows"]).items():
+        if place not in report["series"]:
+            yield Picture(f"{place}: ours and the paper's", _claim_bars(rows, unit, others))
+
+
+def _panels_of(series: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The key of a curve is `what, which`: a panel for each what, a line for each which."""
+    panels: dict[str, dict[str, Any]] = {}
+    for key, values in series.items():
+        if key != X:
+            what, _, which = key.rpartition(", ")
+            panels.setdefault(what, {})[which] = values
+    return panels
+
+
+def _by_place(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """In the ledger's order; numbers of different units do not fit on one axis."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["place"], row["unit"]), []).append(row)
+    return groups
+
+
+def _claim_bars(rows: Sequence[Row], unit: str, others: Mapping[str, Mapping[str, float]]) -> str:
+    series = {plots.PAPER: [row["paper"] for row in rows], "ours": [row["ours"] for row in rows]}
+    series |= {f"ours, {name}": [values.get(row["claim"]) for row in rows] for name, values in others.items()}
+    return plots.bars([row["quantity"] for row in rows], series, unit)

@@ -1,0 +1,53 @@
+"""What a directory holds that can be reported: traces, reproductions, sweeps."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cubecast.errors import BadInput
+from cubecast.experiments.reproduction import REPRODUCTION_SUFFIX
+from cubecast.experiments.sweep.results import About, read_results
+from cubecast.trace.schema import RUN_FILE
+
+_LEDGER_KEYS = {"experiment", "title", "reading", "runs", "seed", "rows", "beside", "series"}
+
+
+@dataclass(frozen=True)
+class Sources:
+    has_traces: bool
+    reproductions: list[dict[str, Any]]
+    sweeps: list[tuple[About, list[dict[str, Any]]]]
+
+
+def find_sources(directory: Path) -> Sources:
+    """Everything in and below the directory; BadInput when there is nothing, or something is damaged."""
+    if not directory.is_dir():
+        what = "is not a directory" if directory.exists() else "does not exist"
+        raise BadInput(f"{directory} {what}; name one with traces, a reproduction or a sweep in it")
+    found = Sources(
+        any(True for _ in directory.rglob(RUN_FILE)),
+        [_reproduction(path) for path in sorted(directory.rglob(f"*{REPRODUCTION_SUFFIX}"))],
+        [read_results(path) for path in _sweep_results(directory)],
+    )
+    if not (found.has_traces or found.reproductions or found.sweeps):
+        raise BadInput(f"{directory} holds nothing to report: no trace, no reproduction, no finished sweep")
+    return found
+
+
+def _sweep_results(directory: Path) -> Iterator[Path]:
+    for manifest in sorted(directory.rglob("sweep.json")):
+        results = manifest.with_name("results.parquet")
+        if results.is_file():
+            yield results
+
+
+def _reproduction(path: Path) -> dict[str, Any]:
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError):
+        raise BadInput(f"{path} cannot be read as JSON") from None
+    if not isinstance(report, dict) or not report.keys() >= _LEDGER_KEYS:
+        raise BadInput(f"{path} is not what `cubecast reproduce --out` writes")
+    return report

@@ -1,0 +1,66 @@
+"""A sweep in a report: means over the runs, and the headline figures drawn over the parameter that varies most."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cubecast.experiments.sweep.results import About, means
+from cubecast.report import plots
+from cubecast.report.document import Grid, Part, Picture, Section
+
+MOST_LINES = 12
+Row = dict[str, Any]
+
+
+def sweep_section(about: About, rows: Sequence[Row]) -> Section:
+    failed = sum(row["status"] != "ok" for row in rows)
+    table = means(rows, about.varied, about.headline)
+    text = [f"{len(rows)} points, {failed} failed, seed {about.seed}."]
+    grid = Grid("Means over the runs", list(table[0]), [list(row.values()) for row in table])
+    return Section(f"Sweep {about.sweep}", text, [*_picture(about, table), grid])
+
+
+def _picture(about: About, table: Sequence[Row]) -> Iterator[Part]:
+    axis = _axis(about.varied, table)
+    if axis is None or not about.headline:
+        return
+    places = sorted({_number(row[axis]) for row in table})
+    others = [name for name in about.varied if name != axis]
+    groups: dict[str, dict[float, Row]] = {}
+    for row in table:
+        groups.setdefault(" ".join(str(row[name]) for name in others) or "all", {})[_number(row[axis])] = row
+    if len(groups) > MOST_LINES:
+        return
+    panels = {
+        figure.replace("_", " "): {
+            name: [by_place[place][figure] if place in by_place else None for place in places]
+            for name, by_place in groups.items()
+        }
+        for figure in about.headline
+    }
+    drawn = {
+        figure: {name: curve for name, curve in curves.items() if any(value is not None for value in curve)}
+        for figure, curves in panels.items()
+    }
+    doubling = len(places) > 2 and places[0] > 0 and places[-1] / places[0] >= 2 ** (len(places) - 1)
+    known = {figure: curves for figure, curves in drawn.items() if curves}
+    if known:
+        yield Picture(f"Means over {axis}", plots.lines(places, known, axis, doubling=doubling))
+
+
+def _axis(varied: Sequence[str], table: Sequence[Row]) -> str | None:
+    """The parameter with most values among those that are numbers, or shares like 25%."""
+    values = {name: {row[name] for row in table} for name in varied}
+    numeric = [name for name in varied if len(values[name]) > 1 and all(map(_is_number, values[name]))]
+    return max(numeric, key=lambda name: len(values[name]), default=None)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        _number(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
+
+
+def _number(value: Any) -> float:
+    return float(value.removesuffix("%") if isinstance(value, str) else value)

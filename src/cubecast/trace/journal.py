@@ -1,0 +1,167 @@
+"""What a living node leaves behind while it runs: lines of JSON, each complete when the call that wrote it returned.
+
+Parquet files are only readable once they are closed, and a killed process closes nothing. So a live node appends short
+lines (one per batch, not per message) and `collect` turns the journals of a run into a trace dataset. A last line that
+was torn by a crash is left out; a journal that does not end in `stop` or `quiescent` ends in `crash`.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cubecast.errors import TraceError
+from cubecast.ids import MessageId, NodeId
+from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.schema import Kind
+
+JOURNAL_SUFFIX = ".jsonl"
+
+
+class JournalWriter:
+    """Appends lines to one file; what was flushed survives a kill."""
+
+    def __init__(self, directory: Path, node: NodeId, incarnation: int, instance: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / f"node-{node:05d}-{incarnation:05d}-{instance}{JOURNAL_SUFFIX}"
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._lines: list[str] = []
+
+    def line(self, kind: str, time: float, *values: Any) -> None:
+        self._lines.append(json.dumps((kind, time, *values), separators=(",", ":")))
+
+    def flush(self) -> None:
+        if self._lines:
+            data = ("\n".join(self._lines) + "\n").encode()
+            self._lines.clear()
+            while data:
+                data = data[os.write(self._file, data) :]
+
+    def close(self) -> None:
+        self.flush()
+        os.close(self._file)
+
+    def remove(self) -> None:
+        self.close()
+        self._path.unlink()
+
+
+@dataclass
+class _Node:
+    """Numbers the rows of a node's incarnations as they are unfolded."""
+
+    node: NodeId
+    incarnation: int = 0
+    time: float = 0.0
+    ended: bool = False
+    _seq: dict[int, int] = field(default_factory=dict)
+    _acknowledged: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def row(self, kind: str, **columns: Any) -> Event:
+        seq = self._seq.get(self.incarnation, 0)
+        self._seq[self.incarnation] = seq + 1
+        self.ended = kind in (Kind.STOP, Kind.QUIESCENT, Kind.CRASH)
+        return Event(self.node, self.incarnation, seq, self.time, str(kind), **columns)
+
+    def about(self, kind: str, topic: str, message: MessageId, **columns: Any) -> Event:
+        source, incarnation, counter = message
+        names = {"topic": topic, "source": source, "source_incarnation": incarnation, "counter": counter}
+        return self.row(kind, **names, **columns)
+
+    def unfold(self, kind: str, values: list[Any]) -> Iterator[Event]:
+        """The rows that one line stands for."""
+        match kind, values:
+            case Kind.START, [incarnation]:
+                self.incarnation = incarnation
+                yield self.row(kind)
+            case Kind.PUBLISH, [topic, first, count, deps]:
+                known = tuple(MessageId(*one) for one in deps)
+                for message in self._own(first, first + count - 1):
+                    yield self.about(kind, topic, message, deps=known)
+                    known = (message,)
+            case Kind.DELIVER, [topic, source, incarnation, first, count]:
+                for counter in range(first, first + count):
+                    yield self.about(kind, topic, MessageId(source, incarnation, counter))
+            case Kind.ACKNOWLEDGED, [topic, last]:
+                first = self._acknowledged.get((self.incarnation, topic), 0) + 1
+                self._acknowledged[self.incarnation, topic] = last
+                for message in self._own(first, last):
+                    yield self.about(kind, topic, message)
+            case Kind.FAILED, [topic, first, count, reason]:
+                for message in self._own(first, first + count - 1):
+                    yield self.about(kind, topic, message, detail=reason)
+            case Kind.GAP, [topic, missing, reason]:
+                # One that names no message, at the end of an incarnation, is told by the rows `stop` and `start`.
+                for one in missing:
+                    yield self.about(kind, topic, MessageId(*one), detail=reason)
+            case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):
+                yield self.row(kind, topic=topic, cut=tuple(MessageId(*one) for one in cut))
+            case ((Kind.SEND | Kind.RECEIVE), [peer, topic, message, messages, size]):
+                columns = {"peer": peer, "messages": messages, "bytes": size}
+                yield self.row(kind, topic=topic, **_identity(message), **columns)
+            case _, [topic, message, peer, detail]:
+                yield self.row(Kind(kind), topic=topic, peer=peer, detail=detail or None, **_identity(message))
+            case _, [topic]:
+                yield self.row(Kind(kind), topic=topic)
+            case _:
+                yield self.row(Kind(kind))
+
+    def _own(self, first: int, last: int) -> Iterator[MessageId]:
+        for counter in range(first, last + 1):
+            yield MessageId(self.node, self.incarnation, counter)
+
+
+def _identity(message: list[int] | None) -> dict[str, int]:
+    names = ("source", "source_incarnation", "counter")
+    return {} if message is None else dict(zip(names, message, strict=True))
+
+
+def _lines(path: Path) -> Iterator[list[Any]]:
+    """Whole lines; a torn last one is left out, anything else that is damaged is an error."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise TraceError(f"{path}, line {number}: this is not a line of a journal") from None
+
+
+def journals(directory: Path) -> dict[NodeId, list[Path]]:
+    """The journals of a run by node, each node's in the order of its incarnations."""
+    found: dict[NodeId, list[Path]] = {}
+    for path in sorted(directory.glob(f"node-*{JOURNAL_SUFFIX}")):
+        found.setdefault(int(path.name.split("-")[1]), []).append(path)
+    return found
+
+
+def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
+    """A node's history from its journals."""
+    state = _Node(node)
+    for path in paths:
+        state.ended = True
+        for kind, time, *values in _lines(path):
+            state.time = time
+            yield from state.unfold(kind, values)
+        if not state.ended:
+            yield state.row(Kind.CRASH)
+
+
+def collect(directory: Path, out: Path, info: RunInfo) -> int:
+    """Turn the journals of a run into a trace dataset; how many rows it has."""
+    # Here, because nodes write journals and need not load Arrow for that.
+    from cubecast.trace.writer import TraceWriter
+
+    found = journals(directory)
+    if not found:
+        raise TraceError(f"{directory} holds no journals (node-*{JOURNAL_SUFFIX})")
+    rows = 0
+    with TraceWriter(out, replace(info, nodes=len(found), clock_unit="s")) as writer:
+        for node, paths in found.items():
+            for event in events(node, paths):
+                writer.write(event)
+                rows += 1
+    return rows

@@ -1,0 +1,114 @@
+"""The blocking facade, against a door for clients that runs in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from cubecast.api import sync
+from cubecast.api.connect import connect
+from cubecast.api.message import Message
+from cubecast.errors import BadInput, Closed, RequestFailed
+from support.bus import Bus
+from support.gateways import Door
+from support.running import run
+
+
+@contextmanager
+def door() -> Iterator[str]:
+    """The address of a node that runs beside the test."""
+    thread = sync.LoopThread()
+    opened = []
+
+    async def open_it() -> str:
+        opened.append(Door(Bus()))
+        return str(await opened[0].open())
+
+    async def close_it() -> None:
+        opened[0].kill()
+
+    try:
+        yield thread.run(open_it(), 5)
+        thread.run(close_it(), 5)
+    finally:
+        thread.stop()
+
+
+def test_publish_and_read_without_an_event_loop():
+    with door() as address, sync.connect(address) as ann, sync.connect(address) as bob:
+        with bob.subscribe("t") as heard:
+            ann.publish("t", "one", headers={"a": "b"}, wait="stable", timeout=5)
+            ann.publish_batch("t", range(2000))
+            first = heard.next(5)
+            assert isinstance(first, Message) and first.data == "one" and first.headers == {"a": "b"}
+            seen = []
+            for event in heard:
+                seen.append(event.data)
+                if len(seen) == 2000:
+                    break
+            assert seen == list(range(2000))
+            with pytest.raises(TimeoutError):
+                heard.next(0.01)
+        assert list(heard) == []
+        assert ann.status()["node"] == 0
+
+
+def test_questions_from_and_to_threads():
+    with door() as address, sync.connect(address) as ann, sync.connect(address) as bob:
+        with bob.subscribe("double", gaps="ignore") as asked:
+
+            def answer() -> None:
+                for message in asked:
+                    bob.reply(message, message.data * 2)
+
+            responder = threading.Thread(target=answer)
+            responder.start()
+            assert [ann.request("double", number).data for number in range(5)] == [0, 2, 4, 6, 8]
+        responder.join(5)
+        assert not responder.is_alive()
+        with pytest.raises(TimeoutError):
+            ann.request("double", 1, timeout=0.01)
+
+
+def test_a_closed_client_says_so_and_its_thread_is_gone():
+    with door() as address:
+        before = threading.active_count()
+        client = sync.connect(address)
+        heard = client.subscribe("t", on_batch=lambda batch: None)
+        heard.ready(5)
+        client.close()
+        client.close()
+        assert threading.active_count() == before
+        with pytest.raises(Closed):
+            client.publish("t", 1)
+        with pytest.raises(Closed):
+            heard.ready()
+
+
+def test_bad_input_is_raised_where_it_was_given():
+    with pytest.raises(BadInput, match="HOST:PORT"):
+        sync.connect("nowhere")
+    before = threading.active_count()
+    with pytest.raises(BadInput):
+        sync.connect("127.0.0.1:1", timeout=0.05)
+    assert threading.active_count() == before
+    with door() as address, sync.connect(address) as client, pytest.raises(BadInput):
+        client.publish("a..b", 1)
+
+
+def test_connect_can_be_entered_or_awaited():
+    async def main():
+        opened = Door(Bus())
+        address = str(await opened.open())
+        async with connect(address) as ann:
+            bob = await connect(address, name="bob")
+            async with bob.serve("fail", lambda message: [][0]):
+                with pytest.raises(RequestFailed, match="IndexError"):
+                    await ann.request("fail", None)
+            await bob.close()
+        await asyncio.sleep(0)
+        opened.kill()
+
+    run(main())

@@ -1,0 +1,98 @@
+"""`node`, `pub`, `sub`, `status`, `held`: what people type on a running cluster, and what goes wrong."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from support.commands import RunningNode, complaint, cubecast, running, running_node
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[RunningNode, RunningNode]]:
+    with running_node() as first, running_node("--join", first.address) as second:
+        yield first, second
+
+
+def test_lines_in_lines_out(pair: tuple[RunningNode, RunningNode]):
+    first, second = pair
+    with running("sub", "numbers", "--node", first.address, "--count", 4, errors_too=True) as subscriber:
+        assert subscriber.line() == "subscribed to numbers"
+        assert cubecast("pub", "numbers", "--node", second.address, text="one\ntwo\nthree\nfour\n").returncode == 0
+        assert [subscriber.line() for _ in range(4)] == ["one", "two", "three", "four"]
+        assert subscriber.process.wait(10) == 0
+
+
+def test_wildcards_and_json(pair: tuple[RunningNode, RunningNode]):
+    first, second = pair
+    with running("sub", "orders.>", "--node", first.address, "--json", errors_too=True) as subscriber:
+        assert subscriber.line() == "subscribed to orders.>"
+        published = cubecast("pub", "orders.eu", "tea", "--node", second.address, "--count", 2, "--json")
+        assert json.loads(published.stdout) == {"topic": "orders.eu", "published": 2}
+        heard = [json.loads(subscriber.line()) for _ in range(2)]
+        source = {"topic": "orders.eu", "source": second.node, "incarnation": 0}
+        assert heard == [source | {"counter": number, "data": "tea"} for number in (1, 2)]
+        assert subscriber.stop() == 0
+
+
+def test_a_rate_is_kept(pair: tuple[RunningNode, RunningNode]):
+    ended = cubecast("pub", "slow", "tick", "--count", 3, "--rate", 20, "--node", pair[0].address, "--json")
+    assert json.loads(ended.stdout)["published"] == 3
+
+
+def test_status_and_held(pair: tuple[RunningNode, RunningNode]):
+    first, second = pair
+    with running("sub", "weather", "--node", first.address, errors_too=True) as subscriber:
+        subscriber.line()
+        cubecast("pub", "weather", "rain", "--node", second.address)
+        status = json.loads(cubecast("status", "--node", first.address, "--json").stdout)
+    assert [(one["node"], one["alive"]) for one in status["members"]] == [(0, True), (1, True)]
+    weather = status["topics"]["weather"]
+    assert weather["members"] == [first.node]
+    assert weather["publishers"] == [{"node": second.node, "incarnation": 0, "delivered": 1, "lag": 0}]
+    held = json.loads(cubecast("held", "--node", first.address, "--json").stdout)
+    assert held["held"] == [] and held["node"] == first.node
+    assert "weather" in cubecast("status", "--node", first.address).stdout
+    assert "waits for" in cubecast("held", "--node", first.address).stdout
+
+
+def test_a_node_leaves_in_good_order(pair: tuple[RunningNode, RunningNode]):
+    first, _ = pair
+    with running_node("--join", first.address, "--id", 7) as third:
+        assert third.node == 7
+        assert third.stop() == 0
+    members = json.loads(cubecast("status", "--node", first.address, "--json").stdout)["members"]
+    assert [(one["node"], one["alive"]) for one in members] == [(0, True), (1, True), (7, False)]
+
+
+BAD_CLIENTS = {
+    "unreachable": (("pub", "a", "x", "--node", "127.0.0.1:1", "--timeout", "0.2"), "127.0.0.1:1: Connection refused"),
+    "another cluster": (("status", "--cluster", "other"), "belongs to cluster 'cubecast', not 'other'"),
+    "no address": (("held", "--node", "here"), "'here' is not an address; write HOST:PORT"),
+    "topic with a hole": (("pub", "a..b", "x"), "topic 'a..b' has an empty word"),
+    "publishing to a wildcard": (("pub", "a.*", "x"), "nothing is published to them"),
+    "pattern": (("sub", "a.>.b"), "'>' stands for all the rest"),
+    "count": (("sub", "a", "--count", "0"), "Invalid value for '--count'"),
+}
+
+
+@pytest.mark.parametrize("words, reason", BAD_CLIENTS.values(), ids=BAD_CLIENTS)
+def test_clients_complain_in_one_line(pair: tuple[RunningNode, RunningNode], words: tuple[str, ...], reason: str):
+    where = () if "--node" in words else ("--node", pair[0].address)
+    assert reason in complaint(*words, *where)
+
+
+def test_a_message_that_is_too_large_is_not_published(pair: tuple[RunningNode, RunningNode]):
+    line = complaint("pub", "large", "--node", pair[0].address, text="x" * 1_100_000 + "\n")
+    assert re.match(r"a message of 11000\d\d bytes; .* Nothing was published", line)
+
+
+def test_nodes_complain_in_one_line(pair: tuple[RunningNode, RunningNode]):
+    first, _ = pair
+    assert f"address {first.address} is in use" in complaint("node", "--listen", first.address)
+    assert "id 1 is in use" in complaint("node", "--join", first.address, "--id", 1)
+    assert "id 64 does not exist" in complaint("node", "--join", first.address, "--id", 64)
+    assert "not 'elsewhere'" in complaint("node", "--join", first.address, "--cluster", "elsewhere")
+    assert "no member answers at 127.0.0.1:1" in complaint("node", "--join", "127.0.0.1:1")
+    assert "cannot read" in complaint("node", "--config", "missing.toml")

@@ -1,0 +1,72 @@
+"""A cluster file: everybody knows everybody's address, nobody has to be first."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from support.commands import RunningNode, complaint, cubecast, running, running_node
+from support.ports import free_addresses
+
+SETTINGS = """
+cluster = "static"
+dimension = 2
+round_length = 0.1
+retry = 0.2
+patience = 1.0
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    peers = [f'{node} = "{address}"' for node, address in enumerate(free_addresses(3))]
+    path = tmp_path / "cluster.toml"
+    path.write_text("\n".join([SETTINGS, "[peers]", *peers, ""]))
+    return path
+
+
+def started(stack: ExitStack, file: Path, *nodes: int) -> list[RunningNode]:
+    """At once: all processes run before the first line of any of them is waited for."""
+    commands = [stack.enter_context(running("node", "--json", "--config", file, "--id", node)) for node in nodes]
+    return [RunningNode(one.process, **json.loads(one.line())) for one in commands]
+
+
+def members(node: RunningNode) -> dict[int, bool]:
+    status = cubecast("status", "--node", node.address, "--cluster", "static", "--json")
+    return {one["node"]: one["alive"] for one in json.loads(status.stdout)["members"]}
+
+
+def test_three_start_at_once_and_one_comes_back(file: Path):
+    with ExitStack() as stack:
+        nodes = started(stack, file, 0, 1, 2)
+        assert [members(node) for node in nodes] == [{0: True, 1: True, 2: True}] * 3
+        nodes[1].kill()
+        (again,) = started(stack, file, 1)
+        assert again.incarnation > nodes[1].incarnation
+        with running("sub", "news", "--node", nodes[2].address, "--cluster", "static", errors_too=True) as reader:
+            reader.line()
+            cubecast("pub", "news", "back", "--node", again.address, "--cluster", "static")
+            assert reader.line() == "back"
+        assert members(nodes[0]) == {0: True, 1: True, 2: True}
+
+
+def test_mistakes_in_the_file(tmp_path: Path, file: Path):
+    assert "this node's id 3 is not among them" in complaint("node", "--config", file, "--id", 3)
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("dimension = 'two'\n")
+    assert "dimension must be a int" in complaint("node", "--config", wrong)
+    wrong.write_text("colour = 1\n")
+    assert "unknown settings colour" in complaint("node", "--config", wrong)
+    wrong.write_text("= 1\n")
+    assert "is not valid TOML" in complaint("node", "--config", wrong)
+
+
+def test_another_cluster_beside_it_is_not_disturbed(file: Path):
+    with ExitStack() as stack:
+        nodes = started(stack, file, 0, 1)
+        other = stack.enter_context(running_node("--cluster", "other"))
+        assert "not 'other'" in complaint("node", "--join", nodes[0].address, "--cluster", "other")
+        assert members(nodes[0]) == {0: True, 1: True, 2: False}
+        status = json.loads(cubecast("status", "--node", other.address, "--cluster", "other", "--json").stdout)
+        assert [one["address"] for one in status["members"]] == [other.address]

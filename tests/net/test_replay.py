@@ -1,0 +1,81 @@
+"""A recorded node, told again what it was told, does again what it did; and a record that was altered shows."""
+
+import pytest
+
+from cubecast.errors import RemoteProtocolError, TraceError
+from cubecast.ids import MessageId
+from cubecast.net.framing import Splitter, framed
+from cubecast.net.input_log import InputLog
+from cubecast.net.patterns import Selection
+from cubecast.net.replay import replay, replay_all
+from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
+from cubecast.protocol.vcube.cubecast.packets import Hello, Publication, Start
+from cubecast.protocol.vcube.cubecast.parameters import Detection
+from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.wire.codec import decode, encode
+
+PARAMETERS = Parameters(1, founders=0b10, detection=Detection.DIAGNOSIS, round_length=1.0, patience=3.0)
+
+
+def recorded(directory):
+    """A founder that somebody joins, who then says something, and something impossible."""
+    machine = Cubecast(1, PARAMETERS)
+    log = InputLog(directory, machine, PARAMETERS, b"instance")
+    said = Publication(0, (), "t.a", MessageId(0, 0, 1), (b"x",), b"\x03", (), (Start(1, b"\x03"),), (), 0)
+
+    def step(name, now, *arguments):
+        entry = machine.on_packet if name == "packet" else getattr(machine, name)
+        log.step(entry, name, now, arguments)
+
+    def hear(now, packet):
+        step("packet", now, 0, decode(encode(packet)))
+
+    step("on_start", 0.0)
+    step("subscribe", 0.5, "t.b")
+    step("follow", 1.0, Selection(["t.*"]))
+    hear(2.0, Hello(0, ()))
+    hear(3.0, said)
+    with pytest.raises(RemoteProtocolError):
+        hear(3.5, Hello(-1, ()))
+    step("publish", 4.0, "t.a", (b"y", b"z"))
+    step("on_timer", 5.0, Timer.RETRY)
+    step("on_timer", 6.0, Timer.ROUND)
+    step("on_peer_down", 7.0, 0)
+    log.close()
+    (path,) = directory.iterdir()
+    return path
+
+
+def test_the_same_inputs_give_the_same_effects(tmp_path):
+    recorded(tmp_path)
+    assert replay_all(tmp_path) == (10, [])
+
+
+@pytest.mark.parametrize("missing", [3, 4, 7])
+def test_a_step_that_is_left_out_shows(tmp_path, missing):
+    path = recorded(tmp_path)
+    records = Splitter().feed(path.read_bytes())
+    path.write_bytes(b"".join(framed(record) for at, record in enumerate(records) if at != missing))
+    _, difference = replay(path)
+    assert difference is not None and difference.step >= missing - 1
+    assert path.name in str(difference)
+
+
+def test_a_record_torn_by_a_crash_is_replayed_up_to_there(tmp_path):
+    path = recorded(tmp_path)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert replay(path) == (9, None)
+
+
+def test_a_damaged_record_is_no_record(tmp_path):
+    path = recorded(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[200] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(TraceError, match="damaged"):
+        replay(path)
+    path.write_bytes(framed(b"something else"))
+    with pytest.raises(TraceError, match="no record"):
+        replay(path)
+    with pytest.raises(TraceError, match="holds no records"):
+        replay_all(tmp_path / "elsewhere")

@@ -1,0 +1,166 @@
+"""`cubecast report`: what the page says, that it needs nothing from outside, and one line when it cannot be written."""
+
+import json
+import re
+import sys
+from base64 import b64decode
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cubecast.check.mutate import MUTATORS
+from cubecast.cli import main
+from cubecast.experiments.demo import DAMAGE
+from cubecast.experiments.ledger import Claim, Comparison, Finding, Ledger
+from cubecast.experiments.reproduction import Reproduction, write_reproduction
+from cubecast.experiments.sweep.grid import Sweep
+from cubecast.experiments.sweep.results import About, write_results
+from cubecast.experiments.sweep.store import Store
+from cubecast.report.document import Grid, Section, cell, page
+from cubecast.report.trace_section import short_names
+from cubecast.sim.config import SimConfig
+from cubecast.sim.run import simulate_to_directory, simulate_to_memory
+from cubecast.trace.writer import TraceWriter
+
+CLAIMS = [
+    Finding(Claim("C-1", "Table 9", "packets <saved>", 10.0, "%", Comparison.RELATIVE, 0.2), 11.0),
+    Finding(Claim("C-2", "Fig. 9", "latency", 5.0, "u.t.", Comparison.POINTS, 1), 9.0, note="± 2"),
+]
+
+
+def report(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+
+
+def pictures(text: str) -> list[str]:
+    return [b64decode(found).decode() for found in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)]
+
+
+@pytest.fixture
+def reproduced(tmp_path: Path) -> Path:
+    ledger = Ledger(CLAIMS, {"C-2": "the paper's clock is another"})
+    series = {"Table 9": {"nodes": [8, 16], "saved, paper": [None, 10.0], "saved, ours": [9.0, 11.0]}}
+    beside = {"as printed": Ledger(CLAIMS[:1])}
+    write_reproduction(
+        Reproduction("nine", "Chapter 9", "r", 3, 1, ledger, beside, series).to_json(), tmp_path / "nine"
+    )
+    return tmp_path
+
+
+def sweep_in(directory: Path) -> None:
+    sweep = Sweep("grow", {"nodes": [8, 16], "protocol": ["a", "b"]})
+    Store(directory).open(sweep)
+    rows = [
+        {"status": "ok", "nodes": nodes, "protocol": protocol, "packets": nodes * k}
+        for nodes in (8, 16)
+        for k, protocol in enumerate("ab", 1)
+    ]
+    write_results(rows, Store(directory).results, About("grow", 1, ["nodes", "protocol"], ["packets"]))
+
+
+def test_a_reproduction_is_its_ledger_its_reasons_and_its_plots(reproduced: Path):
+    done = report(reproduced)
+    assert done.exit_code == 0, done.output
+    assert str(reproduced / "report.html") in done.stdout.replace("\n", "")
+    text = (reproduced / "report.html").read_text()
+    for words in ("Chapter 9", "C-1", "reproduced", "explained", "another", "± 2", "1 of 2 claims", "ours, as printed"):
+        assert words in text
+    assert "packets &lt;saved&gt;" in text
+    assert "<saved>" not in text
+    assert text.count("<figure>") == len(pictures(text)) == 2, "the table's curves, and the figure's claims as bars"
+
+
+def test_the_page_needs_nothing_from_outside_and_is_the_same_each_time(reproduced: Path):
+    report(reproduced)
+    first = (reproduced / "report.html").read_text()
+    assert not re.search(r"https?://|<script|<link|@import|url\(", first)
+    assert all(source.startswith("data:") for source in re.findall(r'src="([^"]*)"', first))
+    for picture in pictures(first):
+        assert not re.findall(r'href="(?!#)[^"]*"', picture)
+        assert "<svg" in picture
+    report(reproduced)
+    assert (reproduced / "report.html").read_text() == first
+
+
+def test_a_sweep_is_its_means_and_a_plot(tmp_path: Path):
+    sweep_in(tmp_path / "sweep")
+    done = report(tmp_path, "--out", tmp_path / "pages" / "sweep.html", "--json")
+    assert json.loads(done.stdout)["sweeps"] == ["grow"]
+    text = (tmp_path / "pages" / "sweep.html").read_text()
+    assert "4 points, 0 failed" in text
+    assert "Means over nodes" in text
+    assert len(pictures(text)) == 1
+
+
+def test_traces_are_judged_measured_and_drawn(spark, tmp_path: Path):
+    for protocol in ("vcube-ps", "srpt"):
+        simulate_to_directory(SimConfig(protocol, nodes=8, publishers="100%"), tmp_path / protocol)
+    _write_damaged(tmp_path / "damaged")
+    done = report(tmp_path, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["sections"] == ["Verdicts", "Metrics"]
+    text = (tmp_path / "report.html").read_text()
+    assert '<td class="VIOLATED">VIOLATED</td><td class="">P7' in text
+    assert '<td class="VALID">VALID</td>' in text
+    assert "which it depends on" in text
+    assert "packets per publication" in text
+    (latencies,) = pictures(text)
+    assert "delivery latency" in latencies
+
+
+def _write_damaged(directory: Path) -> None:
+    info, events, _ = simulate_to_memory(SimConfig("vcube-ps", nodes=8, publishers="100%", workload="respond:2:400"))
+    mutant = MUTATORS[DAMAGE].apply(events, Random(1))
+    assert mutant is not None
+    with TraceWriter(directory, info) as writer:
+        writer.write_all(mutant)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda place: place.rmdir(), "does not exist"),
+        (lambda place: None, "holds nothing to report"),
+        (lambda place: (place / "x.reproduction.json").write_text("{"), "cannot be read as JSON"),
+        (
+            lambda place: (place / "x.reproduction.json").write_text("{}"),
+            "is not what `cubecast reproduce",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, prepare, says: str):
+    place = tmp_path / "place"
+    place.mkdir()
+    prepare(place)
+    done = report(place)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["matplotlib", "jinja2"])
+def test_what_is_not_installed_is_named(reproduced: Path, monkeypatch, name: str):
+    monkeypatch.setitem(sys.modules, name, None)
+    done = report(reproduced)
+    assert done.exit_code == 2
+    assert done.stderr == f"cubecast: a report needs {name}, missing here: pip install 'cubecast[report]'\n"
+
+
+def test_settings_are_named_by_what_differs():
+    one, other = ({"protocol": "p", "nodes": 8, "window": 1.0, "seedless": w} for w in (1, 2))
+    assert list(short_names([json.dumps(one), json.dumps(other)]).values()) == [
+        "protocol p, nodes 8, seedless 1",
+        "protocol p, nodes 8, seedless 2",
+    ]
+
+
+def test_cells_are_escaped_and_numbers_readable():
+    text = page("<t>", [Section("s", ["<p>"], [Grid("g", ["h"], [["<td>"]])])])
+    assert "&lt;t&gt;" in text
+    assert "&lt;p&gt;" in text
+    assert "&lt;td&gt;" in text
+    assert [cell(value) for value in (None, 12345, 1234.5, 0.5, 0.0123, 0.0, "x")] == [
+        *("–", "12,345", "1,234", "0.50", "0.012", "0.00", "x")
+    ]

@@ -1,0 +1,63 @@
+"""The script the swarm prints of a failing schedule shows, played by hand, the same violation."""
+
+import pytest
+
+from cubecast.experiments.swarm import judge, shrunk
+from cubecast.sim.script import scenario
+from cubecast.sim.swarm import PLAIN, draw
+from support import planted
+from support.script_world import ScriptWorld
+
+PROMISES = tuple(f"{letter}{number}" for letter in "KP" for number in range(14))
+CASES = (
+    (planted.excuse_too_wide, "cubecast", None),
+    (planted.settle_skipped, "cubecast", None),
+    (planted.ack_before_forward, "cubecast", None),
+    (planted.covered_dropped_early, "cubecast", None),
+    (planted.one_queue_for_all_topics, "vcube-ps", PLAIN),
+)
+
+
+def play(script):
+    world = ScriptWorld()
+    commands = [line for line in script.splitlines() if line and not line.startswith(("#", "----"))]
+    return [seen for command in commands for seen in world.execute(command)]
+
+
+def first_failure(wanted, protocol="cubecast", profile=None):
+    for seed in range(1, 300):
+        failure = judge(draw(protocol, seed, profile), careful=False)
+        if failure is not None and wanted(failure.kind):
+            return failure
+    raise AssertionError("nothing found")
+
+
+@pytest.mark.parametrize(("plant", "protocol", "profile"), CASES, ids=lambda one: getattr(one, "__name__", ""))
+def test_it_shows_the_same_violation(plant, protocol, profile):
+    with plant():
+        failure = shrunk(first_failure(PROMISES.__contains__, protocol, profile))
+        script = failure.script()
+        output = play(script)
+    print(f"{failure.kind}: {len(script.splitlines())} lines")
+    assert f"{failure.kind} VIOLATED" in output
+
+
+def test_without_the_bug_the_same_script_shows_no_violation():
+    with planted.excuse_too_wide():
+        failure = shrunk(first_failure(PROMISES.__contains__))
+        script = failure.script()
+    assert f"{failure.kind} VALID" in play(script)
+
+
+def test_a_stuck_run_says_what_waits():
+    with planted.excuse_omitted():
+        failure = shrunk(first_failure("stuck".__eq__))
+        output = play(failure.script())
+    assert output[-1].startswith("t: holds") or any("not settled" in line for line in output[-5:])
+
+
+@pytest.mark.parametrize("seed", range(1, 31))
+def test_any_schedule_can_be_played_by_hand(seed):
+    """Whatever the swarm draws: the script runs to its end, and the promises hold as they did."""
+    output = play(scenario(draw("cubecast", seed), "P7"))
+    assert output[-1] == "P7 VALID"

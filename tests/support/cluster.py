@@ -1,0 +1,20 @@
+"""Live nodes on loopback, all in one event loop."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from cubecast.api.node import Node
+
+FAST = {"round_length": 0.05, "retry": 0.1, "patience": 0.5, "dimension": 3}
+"""Times for a machine that talks to itself."""
+
+
+@asynccontextmanager
+async def cluster(size: int, **options: Any) -> AsyncIterator[list[Node]]:
+    async with AsyncExitStack() as stack:
+        nodes: list[Node] = []
+        for _ in range(size):
+            join = [nodes[0].address] if nodes else []
+            nodes.append(await stack.enter_async_context(Node(join=join, **FAST | options)))
+        yield nodes
