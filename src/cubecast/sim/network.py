@@ -90,17 +90,17 @@ class Network:
 
     def carry_one(self, now: float, source: NodeId, destination: NodeId, packet: Any) -> list[int]:
         """The same under everything that can be different; the numbers of the copies that will arrive."""
-        time = self._departure(now, source, packet) + self.propagation(source, destination)
+        time = self._departure(now, source, packet) + (self.constant or self.propagation(source, destination))
         self.bytes += len(packet.frame)
         if packet.publication:
             self.messages += len(packet.payloads)
         extras = self.fate(now, source, destination, packet) if self.fate is not None else (0.0,)
-        copies = []
+        copies, scheduler = [], self.scheduler
         for extra in extras:
             arrival = self._in_order(source, destination, time + extra) if self.fifo_links else time + extra
-            self.scheduler.tie += 1
-            copies.append(self.scheduler.tie)
-            self.scheduler.push((arrival, self.scheduler.tie, destination, source, packet))
+            scheduler.tie = tie = scheduler.tie + 1
+            copies.append(tie)
+            scheduler.push((arrival, tie, destination, source, packet))
         return copies
 
     def _departure(self, now: float, source: NodeId, packet: Any) -> float:
@@ -108,11 +108,13 @@ class Network:
         if not packet.publication and not self.queued_control:
             self.unqueued += 1
             return ready + self.transmission
-        start = max(ready, self.free_at[source])
+        start = self.free_at[source]
+        if start < ready:
+            start = ready
         self.waited[source] += start - ready
         self.queued[source] += 1
-        self.free_at[source] = start + self.transmission
-        return self.free_at[source]
+        self.free_at[source] = left = start + self.transmission
+        return left
 
     @property
     def packets(self) -> int:

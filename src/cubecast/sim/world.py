@@ -73,6 +73,7 @@ class World:
         self._coded = coded
         self._careful = careful
         self._records_packets = recorder is not None and recorder.packets
+        self._records_all = self._records_packets and recorder is not None and not recorder.receptions_only
         self._away: set[NodeId] = set()  # crashed or paused
         self._scheduler = network.scheduler
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
@@ -120,7 +121,7 @@ class World:
         """The hot loop; what is rare is elsewhere."""
         pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
         log, received = self.statistics.log.append, self.statistics.reception.append
-        special = self._coded or self._records_packets or self._careful
+        careful, special = self._careful, self._coded or self._records_packets
         events, silent = self.events, self.recorder is None and self.on_deliver is None
         send = self._sending()
         while (event := pop()) is not None:
@@ -163,8 +164,9 @@ class World:
                     arrived = None if effect.message is arrived else arrived
             if arrived is not None:
                 self.statistics.hold(node, packet.topic, arrived, time)
-            if special:
-                self._after(node)
+            self._cause = None
+            if careful:
+                machines[node].invariants()
         return True
 
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
@@ -182,11 +184,6 @@ class World:
         births = self.statistics.births
         packet.born = births.get((packet.topic, packet.message), now) if packet.publication else now
 
-    def _after(self, node: NodeId) -> None:
-        self._cause = None
-        if self._careful:
-            self.machines[node].invariants()
-
     def _observe_arrival(self, event: tuple[Any, ...]) -> Any:
         """The arriving packet, decoded if this world codes, with a row in the trace if it records packets."""
         _, tie, node, sender, sent = event
@@ -194,7 +191,7 @@ class World:
         if self._coded:
             packet = decode(sent.frame)
             packet.born = sent.born
-        if self._records_packets:
+        if self._records_all or (packet.publication and self._records_packets):
             number, hops = self._under_way.pop(tie)
             self._cause = (packet, hops)
             self._record_packet(Kind.RECEIVE, node, sender, packet, number, hops)
@@ -352,13 +349,16 @@ class World:
     def _send_observed(self, now: float, node: NodeId, peers: tuple[NodeId, ...], packet: Any) -> None:
         """Send with a row in the trace, or over a network that is not plain."""
         hops = self._cause[1] + 1 if self._cause is not None and self._cause[0] is packet else 1
+        recorded, carry = self._records_all or (packet.publication and self._records_packets), self.network.carry_one
         for peer in peers:
-            copies = self.network.carry_one(now, node, peer, packet)
+            copies = carry(now, node, peer, packet)
             if self._records_packets:
                 # A lost packet gets a number too, for its `send` row; later copies share the number of the first.
                 number = copies[0] if copies else self._scheduler.next_tie()
-                self._record_packet(Kind.SEND, node, peer, packet, number, hops)
-                self._under_way.update(dict.fromkeys(copies, (number, hops)))
+                if self._records_all:
+                    self._record_packet(Kind.SEND, node, peer, packet, number, hops)
+                if recorded:
+                    self._under_way.update(dict.fromkeys(copies, (number, hops)))
 
     def _deliver(self, node: NodeId, effect: Deliver, at_once: bool) -> None:
         """`at_once`: the message arrived just now."""
