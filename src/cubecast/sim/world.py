@@ -142,8 +142,7 @@ class World:
             arrived = None
             if packet.publication:
                 if packet.bundle or packet.topic not in subscriptions[node] or packet.message.source == node:
-                    known = packet.topic in subscriptions[node]
-                    self.statistics.count_unusual(node, packet, time, subscribed=known)
+                    self.statistics.count_unusual(node, packet, time, subscribed=packet.topic in subscriptions[node])
                 else:
                     arrived = packet.message
                     received(time - packet.born)
