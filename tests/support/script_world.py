@@ -80,6 +80,8 @@ class ScriptWorld:
         self.steps: float = 0
         self.ids: list[NodeId] | None = None
         self.timers: dict[tuple[NodeId, str], Hashable] = {}
+        self.pending: dict[tuple[NodeId, str], None] = {}
+        """Timers that are set and did not fire."""
         self.lines: list[str] = []
 
     def execute(self, line: str) -> list[str]:
@@ -229,6 +231,7 @@ class ScriptWorld:
         """crash NODE"""
         self._build()
         self._row(int(node), Kind.CRASH)
+        self._forget_timers(int(node))
         del self.machines[int(node)]
 
     def do_restart(self, node: str) -> None:
@@ -249,6 +252,7 @@ class ScriptWorld:
 
     def do_timer(self, node: str, timer: str) -> None:
         """timer NODE NAME: a timer it set fires"""
+        self.pending.pop((int(node), timer), None)
         self._apply(int(node), self.machines[int(node)].on_timer(self.steps, self.timers[int(node), timer]))
 
     def do_view(self, topic: str, *nodes: str) -> None:
@@ -283,8 +287,12 @@ class ScriptWorld:
         rows = sum(1 for event in self.trace if (event.node, event.incarnation) == (node, incarnation))
         return Event(node, incarnation, rows, self.steps, Kind.QUIESCENT)
 
+    def _forget_timers(self, node: NodeId) -> None:
+        self.pending = {key: None for key in self.pending if key[0] != node}
+
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> int:
         self._say(f"  {node} returns as incarnation {effect.incarnation}")
+        self._forget_timers(node)
         self._row(node, Kind.STOP)
         self.incarnations[node] = effect.incarnation
         self._row(node, Kind.START)
@@ -340,7 +348,9 @@ class ScriptWorld:
                 case InterestKnown():
                     self._say(f"  {node}: its interest is known")
                 case SetTimer(timer):
-                    self.timers[node, str(timer).replace(" ", "")] = timer
+                    key = (node, str(timer).replace(" ", ""))
+                    self.timers[key] = timer
+                    self.pending[key] = None
                 case _:
                     raise AssertionError(effect)
         self.machines[node].invariants()

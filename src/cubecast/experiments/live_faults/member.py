@@ -5,9 +5,11 @@ lines are JSON objects. `python -m cubecast.experiments.live_faults.member` is o
 """
 
 import asyncio
+import faulthandler
 import json
 import os
 import resource
+import signal
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -172,6 +174,7 @@ def _configured(line: str) -> NodeConfig:
 
 
 async def _serve() -> None:
+    faulthandler.register(signal.SIGUSR1)
     lines = asyncio.StreamReader(limit=MAX_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
