@@ -28,7 +28,7 @@ def ack_before_forward() -> AbstractContextManager[object]:
     def hasty(self, copy, *, again=False):
         for parent in list(copy.parents):
             del copy.parents[parent]
-            self._context.acknowledge(parent, self._topic, copy.packet.message)
+            self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
         advance(self, copy, again=again)
 
     return patch.object(Dissemination, "advance", hasty)

@@ -188,6 +188,8 @@ _ENTRIES = (
             "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
             "round_length": Setting(1000.0, "u.t. between two testing rounds"),
             "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
+            "eager": Setting(0, "unstable publications from which on only full ones leave; 0: small ones always may"),
+            "ack_delay": Setting(0.0, "u.t. that acknowledgements may wait for company"),
             "aggregation": Setting(
                 CubecastAggregation.OFF, "off, or on: publications for the same child share packets"
             ),

@@ -138,6 +138,8 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
         "max_batch_bytes": str(rng.choice((1, 3, 65_536))),
         "retry": str(rng.choice((250.0, 500.0, 1000.0))),
         "aggregation": rng.choice(("off", "on")),
+        "eager": str(rng.choice((0, 0, 1, 4))),
+        "ack_delay": str(rng.choice((0.0, 0.0, 20.0, 200.0))),
         "patience": "1500.0",
         "round_length": "500.0",
     }

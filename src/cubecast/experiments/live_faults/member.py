@@ -62,7 +62,6 @@ class Reader:
         now = asyncio.get_running_loop().time()
         member = self._member
         member.delivered += len(payloads)
-        member.last_delivery = now
         for data in payloads:
             published = published_at(data)
             if published is None:
@@ -85,7 +84,6 @@ class Member:
     def __init__(self, node: LiveNode) -> None:
         self.node = node
         self.delivered = 0
-        self.last_delivery = 0.0
         self.gaps = 0
         self.wrong = 0
         """Messages that nobody published like that."""
@@ -153,7 +151,6 @@ class Member:
             "waiting": machine.waiting(),
             "unstable": sum(one["accepted"] - one["stable"] for one in outgoing.values()),
             "delivered": self.delivered,
-            "last_delivery": self.last_delivery,
             "gaps": self.gaps,
             "wrong": self.wrong,
             "memory": int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE,
