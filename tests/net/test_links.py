@@ -3,9 +3,11 @@
 import asyncio
 
 from cubecast.errors import BadInput
+from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from support.cluster import FAST, cluster
+from support.ports import free_addresses
 from support.running import run, until
 
 
@@ -23,6 +25,18 @@ def test_everybody_joins_at_once_and_the_links_settle():
             return all(sum(one["connected"] for one in node.status()["members"]) == 8 for node in nodes)
 
         await until(settled, 20)
+        await asyncio.gather(*(node.close() for node in nodes))
+
+    run(main(), 60)
+
+
+def test_a_cluster_file_lets_everybody_start_at_once():
+    async def main():
+        peers = {node: Address.parse(address) for node, address in enumerate(free_addresses(4))}
+        nodes = [LiveNode(NodeConfig(peers=peers, node=node, **FAST)) for node in peers]
+        await asyncio.gather(*(node.start() for node in nodes))
+        assert [node.place.incarnation for node in nodes] == [0] * 4
+        await until(lambda: all(sum(one["alive"] for one in node.status()["members"]) == 4 for node in nodes), 20)
         await asyncio.gather(*(node.close() for node in nodes))
 
     run(main(), 60)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from cubecast.ids import Incarnation, NodeId
-from cubecast.net.handshake import Place, Refused
+from cubecast.net.handshake import UNHEARD_OF, Place, Refused
 
 RESERVED_FOR = 5.0
 """Seconds for which an id that was offered to somebody is not offered to anybody else."""
@@ -34,7 +34,7 @@ class Directory:
         for place in places:
             known = self.places.get(place.node)
             mine = self.me is not None and place.node == self.me.node
-            inside = 0 <= place.node < 1 << self.dimension and place.incarnation >= 0
+            inside = 0 <= place.node < 1 << self.dimension and place.incarnation >= UNHEARD_OF
             if inside and not mine and (known is None or place.incarnation > known.incarnation):
                 self.places[place.node] = place
                 news.append(place)

@@ -13,6 +13,8 @@ from cubecast.errors import RemoteProtocolError
 VERSION = 1
 OLDEST_VERSION = 1
 MAGIC = "cubecast"
+UNHEARD_OF = -1
+"""The incarnation of a place that is known from a cluster file only: whoever lives there is newer."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):

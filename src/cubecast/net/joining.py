@@ -10,7 +10,7 @@ from cubecast.ids import Incarnation, NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
-from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, JoinRequest, Place, Refused
+from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,8 @@ async def apply_for_a_place(config: NodeConfig, instance: bytes, attempt: int) -
             return await _ask_members(config, others, instance, attempt, remembered, attempts=1)
         except BadInput as error:
             log.info("nobody takes part yet: %s", error)
-        places = [Place(peer, 0, b"", str(address)) for peer, address in config.peers.items() if peer != node]
+        others_at = {peer: address for peer, address in config.peers.items() if peer != node}
+        places = [Place(peer, UNHEARD_OF, b"", str(address)) for peer, address in others_at.items()]
         return Admission(node, remembered + 1, config.dimension, places)
     return Admission(node, remembered + 1, config.dimension, is_founder=remembered < 0)
 

@@ -229,6 +229,8 @@ class LiveNode:
         """Somebody does not accept who we are."""
         if refusal.newest_incarnation >= self.place.incarnation:
             self._call("on_expelled", refusal.newest_incarnation)
+        elif refusal.retry:
+            log.info("a refusal of an incarnation that is over: %s", refusal.reason)
         elif self._active is not None and not self._active.done():
             self._active.set_exception(BadInput(refusal.reason))
         else:
