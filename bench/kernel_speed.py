@@ -14,7 +14,7 @@ from cubecast.sim.config import SimConfig
 from cubecast.sim.kernels.causal_broadcast import CausalKernel
 from cubecast.sim.run import prepare
 
-REPEATS = 5
+REPEATS = 9
 
 
 def kernel_speed(nodes: int, aggregate: bool) -> tuple[int, float]:

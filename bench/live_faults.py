@@ -21,6 +21,29 @@ PATIENCE = 3.0
 ROUND = 0.5
 
 
+class Watch:
+    """How long was this process itself not run? On a machine that is short of processors all pauses grow."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._task = asyncio.ensure_future(self._look())
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.02)
+            self.longest = max(self.longest, loop.time() - before - 0.02)
+
+    def since(self) -> float:
+        longest, self.longest = self.longest, 0.0
+        return longest
+
+
+def cpu_seconds(statuses: dict) -> float:
+    return sum(status["cpu_seconds"] for status in statuses.values())
+
+
 async def kill_one_after_another(config: ClusterConfig, total_rate: float, kills: int, spacing: float) -> list:
     """(node, time) of every kill, in the members' clock, which is this machine's."""
     killed = []
@@ -29,11 +52,16 @@ async def kill_one_after_another(config: ClusterConfig, total_rate: float, kills
         await cluster.publish(total_rate / config.members)
         loop = asyncio.get_running_loop()
         await asyncio.sleep(spacing)
+        watch = Watch()
         for node in random.sample(range(config.members), kills):
-            killed.append((node, loop.time()))
+            watch.since()
             cluster.kill(node)
-            took = await cluster.until_together([member.number for member in cluster.living], timeout=30.0)
-            print(f"  node {node} killed; {took:.2f} s later all survivors live without it", flush=True)
+            killed.append((node, loop.time()))
+            before = cpu_seconds(await cluster.statuses())
+            took = await cluster.until_together([member.number for member in cluster.living], timeout=60.0)
+            used = (cpu_seconds(await cluster.statuses()) - before) / (loop.time() - killed[-1][1])
+            lag = f"they used {used:.2f} processors, this process once waited {watch.since():.2f} s for one"
+            print(f"  node {node} killed; {took:.2f} s later all survivors live without it; {lag}", flush=True)
             await asyncio.sleep(spacing)
         await cluster.drain(timeout=60.0)
         statuses = await cluster.statuses()

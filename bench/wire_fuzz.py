@@ -56,8 +56,8 @@ class Counting:
 class Found:
     frames: int = 0
     """Malformed ones, each answered with a disconnection."""
-    unanswered: int = 0
-    """Connections that were still open long after what nobody correct sends."""
+    unanswered: list[bytes] = field(default_factory=list)
+    """What was said on connections that were still open long afterwards."""
     sent: int = 0
     received: Counting = field(default_factory=Counting)
     link_kept: bool = False
@@ -72,13 +72,13 @@ class Found:
         return heard and self.link_kept and not self.unanswered and not self.strangers_left
 
 
-def malformed_frame(random: Random) -> bytes:
-    """What no correct peer sends: it does not decode, or its values are impossible."""
+def malformed_frame(random: Random, sender: int) -> bytes:
+    """What this peer would not send if it were correct: it does not decode, or its values are impossible."""
     validator = Validator(0, Parameters(DIMENSION))
     while True:
         frame = hostile_frame(random.randrange)
         try:
-            validator.check(ATTACKERS[0], decode(frame), 0)
+            validator.check(sender, decode(frame), 0)
         except RemoteProtocolError:
             return frame
 
@@ -96,7 +96,7 @@ def malformed_stream(random: Random, greeting: bytes) -> bytes:
         return bytes(damaged)
     if kind == 3:
         return framed(random.randbytes(random.randrange(1, 60)))
-    return framed(malformed_frame(random))
+    return framed(malformed_frame(random, ATTACKERS[0]))
 
 
 class Attack:
@@ -115,7 +115,7 @@ class Attack:
             place = Place(attacker, 0, bytes([attacker] * 8), "127.0.0.1:1")
             greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, "cubecast", place)
             async with self._ports[attacker]:
-                await self._exchange(framed(encode(greeting)) + framed(malformed_frame(self._random)))
+                await self._exchange(framed(encode(greeting)) + framed(malformed_frame(self._random, attacker)))
         self._found.frames += 1
 
     async def _exchange(self, data: bytes) -> None:
@@ -127,7 +127,7 @@ class Attack:
                 while await reader.read(1 << 16):
                     pass
         except TimeoutError:
-            self._found.unanswered += 1
+            self._found.unanswered.append(data)
         except ConnectionError:
             pass
         finally:
@@ -192,7 +192,9 @@ def main() -> None:
     options = parser.parse_args()
     found = run(fuzz(options.frames, options.seed))
     heard = found.received.delivered
-    print(f"seed {options.seed}: {found.frames:,} malformed frames, {found.unanswered} without a disconnection")
+    print(f"seed {options.seed}: {found.frames:,} malformed frames, {len(found.unanswered)} without a disconnection")
+    for data in found.unanswered:
+        print(f"  not answered: {data.hex()}")
     print(f"  the other node said {found.sent:,} things, {heard:,} arrived, link kept: {found.link_kept}")
     print(f"  memory grew by {found.growth:,} bytes, {found.strangers_left} strangers, {found.cpu_seconds:.1f} s CPU")
     raise SystemExit(0 if found.ok else 1)

@@ -12,9 +12,10 @@ from support.running import run, until
 ONE_MESSAGE = 100 + 64
 
 
-def test_three_nodes_hear_each_other_in_causal_order():
+@pytest.mark.parametrize("aggregation", [False, True], ids=["plain", "aggregated"])
+def test_three_nodes_hear_each_other_in_causal_order(aggregation):
     async def main():
-        async with cluster(3) as (ann, bob, cid):
+        async with cluster(3, aggregation=aggregation) as (ann, bob, cid):
             subscriptions = [node.subscribe("chat", gaps="raise") for node in (ann, bob, cid)]
             for heard in subscriptions:
                 await heard.ready()

@@ -50,8 +50,8 @@ def test_greetings_and_answers_are_refused_or_understood(frame):
 
 
 def test_a_living_node_hangs_up_and_goes_on():
-    found = asyncio.run(fuzz(800, seed=1))
-    assert found.frames == 800 and found.unanswered == 0
+    found = asyncio.run(fuzz(400, seed=1))
+    assert found.frames == 400 and found.unanswered == []
     assert found.sent > 10 and found.received.delivered == found.sent
     assert found.ok, found
     assert found.growth < 2_000_000

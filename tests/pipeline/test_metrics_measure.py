@@ -102,6 +102,19 @@ def test_the_command_prints_json_or_tables_and_writes_parquet(spark, simulated, 
     assert "over runs of the same setting" in shown.stdout
 
 
+def test_a_report_of_traces_judges_measures_and_draws(spark, simulated, tmp_path: Path, monkeypatch) -> None:
+    found, _, place = simulated
+    monkeypatch.setattr("cubecast.report.build.measure", lambda session, directories: found)
+    done = CliRunner().invoke(main, ["report", str(place / "a"), "--out", str(tmp_path / "page.html"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["sections"] == ["Verdicts", "Metrics"]
+    text = (tmp_path / "page.html").read_text()
+    assert '<td class="VALID">VALID</td>' in text
+    assert "packets per publication" in text
+    assert "Over runs of protocol srpt, nodes 16" in text
+    assert text.count("<figure>") == len({run["clock_unit"] for run in found.runs})
+
+
 def test_tables_for_people_name_every_run(simulated) -> None:
     metrics, _, _ = simulated
     tables = list(metric_tables(metrics.to_json()))

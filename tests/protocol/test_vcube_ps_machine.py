@@ -220,13 +220,13 @@ def test_nothing_happens_by_itself():
 
 def test_the_newest_operation_of_a_node_wins():
     view = Subscribers(0, 3, Roster((0, 1)))
-    assert view.children(3) == (1,)
+    assert view.children_below(None) == (1,)
     view.update(Entry(1, Operation.UNS, 4))
     view.update(Entry(1, Operation.SUB, 3))
-    assert view.children(3) == () and view.subscribed
+    assert view.children_below(None) == () and view.subscribed
     view.update(Entry(1, Operation.SUB, 5))
     view.update(Entry(5, Operation.SUB, 1))
-    assert view.children(3) == (1, 5)
+    assert view.children_below(None) == (1, 5)
     assert view.entry(1) == Entry(1, Operation.SUB, 5) and view.entry(7) is None
     view.update(Entry(0, Operation.UNS, 1))
     assert not view.subscribed

@@ -18,11 +18,13 @@ from cubecast.experiments.reproduction import Reproduction, write_reproduction
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.results import About, write_results
 from cubecast.experiments.sweep.store import Store
+from cubecast.pipeline.verdict import Verification
 from cubecast.report.document import Grid, Section, cell, page
-from cubecast.report.trace_section import short_names
+from cubecast.report.trace_section import short_names, verdict_section
 from cubecast.sim.config import SimConfig
-from cubecast.sim.run import simulate_to_directory, simulate_to_memory
-from cubecast.trace.writer import TraceWriter
+from cubecast.sim.run import simulate_to_memory
+from cubecast.trace.reader import Trace
+from support.without_spark import judge
 
 CLAIMS = [
     Finding(Claim("C-1", "Table 9", "packets <saved>", 10.0, "%", Comparison.RELATIVE, 0.2), 11.0),
@@ -94,28 +96,15 @@ def test_a_sweep_is_its_means_and_a_plot(tmp_path: Path):
     assert len(pictures(text)) == 1
 
 
-def test_traces_are_judged_measured_and_drawn(spark, tmp_path: Path):
-    for protocol in ("vcube-ps", "srpt"):
-        simulate_to_directory(SimConfig(protocol, nodes=8, publishers="100%"), tmp_path / protocol)
-    _write_damaged(tmp_path / "damaged")
-    done = report(tmp_path, "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["sections"] == ["Verdicts", "Metrics"]
-    text = (tmp_path / "report.html").read_text()
-    assert '<td class="VIOLATED">VIOLATED</td><td class="">P7' in text
-    assert '<td class="VALID">VALID</td>' in text
-    assert "which it depends on" in text
-    assert "packets per publication" in text
-    (latencies,) = pictures(text)
-    assert "delivery latency" in latencies
-
-
-def _write_damaged(directory: Path) -> None:
+def test_verdicts_are_told_run_by_run_with_the_smallest_witness():
     info, events, _ = simulate_to_memory(SimConfig("vcube-ps", nodes=8, publishers="100%", workload="respond:2:400"))
     mutant = MUTATORS[DAMAGE].apply(events, Random(1))
     assert mutant is not None
-    with TraceWriter(directory, info) as writer:
-        writer.write_all(mutant)
+    judged = tuple(judge(Trace(info, rows), info.promises) for rows in (events, mutant))
+    text = page("t", [verdict_section(Verification(judged))])
+    assert '<td class="VIOLATED">VIOLATED</td><td class="">P7' in text
+    assert '<td class="VALID">VALID</td>' in text
+    assert "which it depends on" in text
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,16 @@ def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
 def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
     """Many at once; plain bytes are looked at and not touched."""
     messages = list(batch)
-    return messages if _are_plain(messages) else [seal(data) for data in messages]
+    if _are_plain(messages):
+        return messages
+    return [data if type(data) is bytes and data and data[0] != MARK else seal(data) for data in messages]
 
 
 def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
     """The content of many at once."""
-    return sealed if _are_plain(sealed) else [body(one) for one in sealed]
+    if _are_plain(sealed):
+        return sealed
+    return [one if one and one[0] != MARK else body(one) for one in sealed]
 
 
 def _are_plain(messages: Sequence[Any]) -> bool:

@@ -32,13 +32,16 @@ async def call(
     def protocol() -> Connection:
         return Connection(on_open=lambda _: None, on_frames=on_frames, on_lost=on_lost, budget=budget)
 
-    async with asyncio.timeout(timeout):
-        _, connection = await loop.create_connection(protocol, address.host, address.port)
-        connection.send(encode(opening))
-        try:
-            answer = await answered
-        except BaseException:
-            connection.abort("the call was given up")
-            raise
+    try:
+        async with asyncio.timeout(timeout):
+            _, connection = await loop.create_connection(protocol, address.host, address.port)
+            connection.send(encode(opening))
+            try:
+                answer = await answered
+            except BaseException:
+                connection.abort("the call was given up")
+                raise
+    finally:
+        answered.cancel()  # nobody waits for it any more
     connection.early = early
     return connection, answer

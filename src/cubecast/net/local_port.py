@@ -81,13 +81,12 @@ class LocalPort:
         if max(map(len, payloads)) > self._config.max_payload:
             size, most = max(map(len, payloads)), self._config.max_payload
             raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+        if self._closed is not None:
+            raise self._closed
+        accepted = out.accept(payloads)
         if not out.is_dirty:
-            self._check_open()
-            out.is_dirty = True
-            if not self._dirty:
-                asyncio.get_running_loop().call_soon(self._hand_over)
-            self._dirty.append(out)
-        return out.accept(payloads)
+            self._hand_over_soon(out)
+        return accepted
 
     def _out(self, topic: Topic) -> Outgoing:
         self._check_open()
@@ -95,20 +94,20 @@ class LocalPort:
         return out
 
     def _hand_over_soon(self, out: Outgoing | None) -> None:
-        if out is not None and out.pending and not out.is_dirty:
+        if out is not None and not out.is_dirty and out.is_worth_a_call:
             out.is_dirty = True
             if not self._dirty:
                 asyncio.get_running_loop().call_soon(self._hand_over)
             self._dirty.append(out)
 
     def _hand_over(self) -> None:
-        """The end of the turn: each topic's messages become one call; while a batch waits already, they pile up."""
+        """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
         for out in dirty:
             out.is_dirty = False
             if self._subscriptions.is_paused(out.topic):
                 continue  # publishing here would deliver here, where somebody is full
-            if out.pending and out.waits_in_machine < self._config.max_batch:
+            if out.is_worth_a_call:
                 self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
@@ -142,7 +141,9 @@ class LocalPort:
         self._subscriptions.deliver(topic, message, payloads)
 
     def on_published(self, topic: Topic, count: int) -> None:
-        self._outgoing[topic].published += count
+        out = self._outgoing[topic]
+        out.published += count
+        self._hand_over_soon(out)
 
     def on_acknowledged(self, topic: Topic, counter: int) -> None:
         out = self._outgoing[topic]

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 CLOSING_TIME = 5.0
 """Seconds a node gives its last publications to arrive."""
+REST_CHECKED_EVERY = 0.01
+"""Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
 
 
@@ -47,7 +49,6 @@ class LiveNode:
         self.reception.on_client = self.clients.accept
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
-        self._rested: asyncio.Future[None] | None = None
         self._closed = False
 
     # Life
@@ -156,7 +157,8 @@ class LiveNode:
                 self.port.unsubscribe_all()
                 await self._rest()
         except TimeoutError:
-            log.warning("closing although something is still under way: %s", self._waiting())
+            waiting = self._waiting()
+            log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
         await self._shut()
 
     async def end_journal(self) -> None:
@@ -171,11 +173,8 @@ class LiveNode:
 
     async def _rest(self) -> None:
         """Until nothing of this node is under way."""
-        if self._waiting():
-            self._rested = asyncio.get_running_loop().create_future()
-            if self._driver is not None:
-                self._driver.watcher = self._stepped
-            await self._rested
+        while self._waiting():
+            await asyncio.sleep(REST_CHECKED_EVERY)
 
     async def _shut(self) -> None:
         self._closed = True
@@ -195,15 +194,11 @@ class LiveNode:
 
     def _stepped(self) -> None:
         """Did the step end something somebody waits for?"""
-        driver, active, rested = self._driver, self._active, self._rested
-        if driver is None:
-            return
-        if active is not None and not active.done() and driver.machine.is_active:
-            active.set_result(None)
-        if rested is not None and not rested.done() and not self._waiting():
-            rested.set_result(None)
-        if (active is None or active.done()) and (rested is None or rested.done()):
+        driver, active = self._driver, self._active
+        if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            if active is not None and not active.done():
+                active.set_result(None)
 
     def _on_new_incarnation(self, incarnation: int) -> None:
         me = self.place

@@ -13,6 +13,10 @@ from cubecast.errors import CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
+HANDFUL = 64
+ENOUGH = 1024
+"""Messages that wait in the machine: with so many it can always fill a batch."""
+
 
 class Outgoing:
     """Counts messages in the order of acceptance: accepted ≥ given ≥ published ≥ stable."""
@@ -55,9 +59,10 @@ class Outgoing:
         return payloads
 
     @property
-    def waits_in_machine(self) -> int:
-        """Messages given to the machine that have no place in the order yet."""
-        return self.given - self.published
+    def is_worth_a_call(self) -> bool:
+        """While the machine has some that cannot leave yet, more are handed to it by the handful, not one by one."""
+        waiting = self.given - self.published
+        return bool(self.pending) and (not waiting or (len(self.pending) >= HANDFUL and waiting < ENOUGH))
 
     @property
     def is_awaited(self) -> bool:

@@ -1,7 +1,8 @@
 """Links to other nodes: one connection per pair that has something to say, dialled on first use and again when lost.
 
 Nothing is promised about frames that were under way when a link broke; the protocol repeats what is not acknowledged.
-Two nodes that dial each other at the same moment keep the connection dialled by the smaller id.
+Of two connections between the same nodes the one that was accepted last stays, and both sides agree on which that is;
+of two nodes that dial each other at the same moment the larger id gives way.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ CONTROL = 0xFF
 """First byte of frames about links and places; packet tags stay below."""
 REFUSALS_THAT_PROVE = 2
 """So many refused connections in a row say that no process is there."""
+CALLS_AT_ONCE = 8
+"""A newcomer to a large cluster calls its members by and by, so that they have time to answer."""
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 _encode_places = msgspec.msgpack.Encoder().encode
@@ -62,6 +65,7 @@ class Peers:
         self._links: dict[NodeId, Connection] = {}
         self._dials: dict[NodeId, _Dial] = {}
         self._quiet_until: dict[NodeId, float] = {}
+        self._calling = asyncio.Semaphore(CALLS_AT_ONCE)
         self._closed = False
         self.turn = Turn()
 
@@ -140,7 +144,8 @@ class Peers:
         try:
             while node not in self._links and not self._closed:
                 try:
-                    await self._call(node)
+                    async with self._calling:
+                        await self._call(node)
                     return
                 except ConnectionRefusedError:
                     refusals += 1
@@ -170,10 +175,8 @@ class Peers:
                 self._events.refused(answer)
             raise OSError(answer.reason)
         self._spread(self._directory.learn([answer.place, *answer.places]))
-        if answer.place.node in self._links:
-            connection.close()  # it called us meanwhile
-        else:
-            self._open(answer.place.node, connection)
+        # Even if it called us meanwhile: having accepted this connection it has given up the other one.
+        self._open(answer.place.node, connection)
 
     # Links
 

@@ -77,7 +77,10 @@ class Reception:
         loop = asyncio.get_running_loop()
         self._strangers[connection] = loop.call_later(GREETING_TIME, connection.abort, "it did not greet in time")
         if len(self._strangers) > MAX_STRANGERS:
-            connection.abort("too many callers that do not say who they are")
+            # The one that has been silent for longest: who means to greet does it at once.
+            silent = next(iter(self._strangers))
+            self._strangers.pop(silent).cancel()
+            silent.abort("too many callers that do not say who they are")
 
     def _left(self, connection: Connection, error: Exception | None) -> None:
         timer = self._strangers.pop(connection, None)

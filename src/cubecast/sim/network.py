@@ -5,7 +5,7 @@ A packet handed over at time t is processed for `processing`, waits until the qu
 be free is all there is to know. Faults decide, per packet, how many copies arrive and how late.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ class Network:
         self.messages = 0  # publications inside packets, a copy each time
         self.bytes = 0
         self.fate: Fate | None = None
-        self._constant = self.propagation.value if isinstance(self.propagation, Constant) else None  # saves a call
+        self.constant = self.propagation.value if isinstance(self.propagation, Constant) else 0.0  # saves a call
         self._last_arrival: dict[tuple[NodeId, NodeId], float] = {}
 
     @property
@@ -44,15 +44,31 @@ class Network:
         """Whether `carry` is enough: packets neither get lost nor keep an order nor pass each other."""
         return self.fate is None and not self.fifo_links and self.queued_control
 
+    @property
+    def lookahead(self) -> float:
+        """How long after an event its packets arrive at the earliest; 0 when nothing can be said."""
+        known = self.plain and self.constant
+        return self.processing + self.transmission + self.constant if known else 0.0
+
+    def count(self, packets: Iterable[Any], copies_of_each: Iterable[int]) -> None:
+        """What was put on the links."""
+        volume = messages = 0
+        for packet, copies in zip(packets, copies_of_each, strict=True):
+            volume += len(packet.frame) * copies
+            if packet.publication:
+                messages += len(packet.payloads) * copies
+        self.bytes += volume
+        self.messages += messages
+
     def carry(self, now: float, source: NodeId, destinations: tuple[NodeId, ...], packet: Any) -> None:
         """A copy of the encoded packet to each destination, in this order. The hot path: only for a plain network."""
         transmission, propagation, scheduler = self.transmission, self.propagation, self.scheduler
-        buckets, tie, constant = scheduler.buckets, scheduler.tie, self._constant
+        buckets, tie, constant = scheduler.buckets, scheduler.tie, self.constant
         ready = now + self.processing
         free = self.free_at[source]
         if free < ready:
             free = ready
-        waited = 0.0
+        waited = self.waited[source]
         for destination in destinations:
             waited += free - ready
             free += transmission
@@ -65,7 +81,7 @@ class Network:
                 scheduler.push((time, tie, destination, source, packet))
         scheduler.tie = tie
         self.free_at[source] = free
-        self.waited[source] += waited
+        self.waited[source] = waited
         count = len(destinations)
         self.queued[source] += count
         self.bytes += len(packet.frame) * count
@@ -74,17 +90,17 @@ class Network:
 
     def carry_one(self, now: float, source: NodeId, destination: NodeId, packet: Any) -> list[int]:
         """The same under everything that can be different; the numbers of the copies that will arrive."""
-        time = self._departure(now, source, packet) + self.propagation(source, destination)
+        time = self._departure(now, source, packet) + (self.constant or self.propagation(source, destination))
         self.bytes += len(packet.frame)
         if packet.publication:
             self.messages += len(packet.payloads)
         extras = self.fate(now, source, destination, packet) if self.fate is not None else (0.0,)
-        copies = []
+        copies, scheduler = [], self.scheduler
         for extra in extras:
             arrival = self._in_order(source, destination, time + extra) if self.fifo_links else time + extra
-            self.scheduler.tie += 1
-            copies.append(self.scheduler.tie)
-            self.scheduler.push((arrival, self.scheduler.tie, destination, source, packet))
+            scheduler.tie = tie = scheduler.tie + 1
+            copies.append(tie)
+            scheduler.push((arrival, tie, destination, source, packet))
         return copies
 
     def _departure(self, now: float, source: NodeId, packet: Any) -> float:
@@ -92,11 +108,13 @@ class Network:
         if not packet.publication and not self.queued_control:
             self.unqueued += 1
             return ready + self.transmission
-        start = max(ready, self.free_at[source])
+        start = self.free_at[source]
+        if start < ready:
+            start = ready
         self.waited[source] += start - ready
         self.queued[source] += 1
-        self.free_at[source] = start + self.transmission
-        return self.free_at[source]
+        self.free_at[source] = left = start + self.transmission
+        return left
 
     @property
     def packets(self) -> int:

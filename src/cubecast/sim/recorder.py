@@ -10,11 +10,17 @@ from cubecast.trace.writer import TraceWriter
 
 
 class Recorder:
-    """Only exists while a run is traced; a world without one builds no rows."""
+    """Only exists while a run is traced; a world without one builds no rows.
 
-    def __init__(self, sink: "TraceWriter | list[Event]", *, packets: bool = True) -> None:
+    Of packets it wants sends and receptions, only the receptions of publications (all that judging needs), or none.
+    """
+
+    def __init__(
+        self, sink: "TraceWriter | list[Event]", *, packets: bool = True, receptions_only: bool = False
+    ) -> None:
         self._write = sink.append if isinstance(sink, list) else sink.write
         self.packets = packets
+        self.receptions_only = receptions_only
         self._seq: dict[tuple[NodeId, int], int] = {}
 
     def row(self, node: NodeId, incarnation: int, time: float, kind: str, **columns: Any) -> None:

@@ -7,6 +7,7 @@ Events are tuples that open with (time, tie), and `tie` is unique, so comparing 
 
 from bisect import insort
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Any, TypeAlias
 
 Event: TypeAlias = tuple[Any, ...]
@@ -40,6 +41,15 @@ class Scheduler:
                 self._put_back()
             self.buckets[key] = [event]
             heappush(self._keys, key)
+
+    def outstanding(self) -> list[Event]:
+        """Every event that is still to come, in order."""
+        return sorted(chain(self._current[self._index :], *self.buckets.values()))
+
+    def clear(self) -> None:
+        self.buckets.clear()
+        self._keys.clear()
+        self._current, self._current_key, self._index = [], -1, 0
 
     def _put_back(self) -> None:
         """Close the open bucket: its first event was looked at and pushed back, and now something comes before it."""

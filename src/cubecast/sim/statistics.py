@@ -6,7 +6,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cubecast.ids import MessageId, NodeId
 from cubecast.sim.network import Network
 
 FOLD_AT = 1 << 16  # entries of the log before they go into the digest
@@ -21,9 +23,38 @@ class Statistics:
         self.refused = 0
         self.reception = array("d")
         self.holding: dict[int, float] = {}  # number of the reception → how long it was held; most are not
+        self.held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # number and time of the reception
+        self.births: dict[tuple[str, MessageId], float] = {}  # of messages; packets know that of their first
         self.barrier = array("i")
         self.log = array("d")  # of every arrival and delivery, hashed a chunk at a time
         self._hash = blake2b(digest_size=16)
+
+    def count_unusual(self, node: NodeId, packet: Any, now: float, *, subscribed: bool) -> None:
+        """An own message come back, one nobody here subscribed to, or a bundle of several.
+
+        Each message of a bundle counts as held until its delivery, if only for no time.
+        """
+        if not packet.bundle:
+            self.false_positives += packet.message.source != node
+            return
+        if not subscribed:
+            self.false_positives += len(packet.messages)
+            return
+        for part in packet.messages:
+            message = part.message
+            if message.source != node:
+                self.reception.append(now - self.births[packet.topic, message])
+                self.held[node, packet.topic, message] = (len(self.reception) - 1, now)
+
+    def hold(self, node: NodeId, topic: str, message: MessageId, now: float) -> None:
+        """What was received last was not delivered at once."""
+        self.held.setdefault((node, topic, message), (len(self.reception) - 1, now))
+
+    def release(self, node: NodeId, topic: str, message: MessageId, now: float) -> None:
+        """It is delivered now, if it was held."""
+        held = self.held.pop((node, topic, message), None)
+        if held is not None:
+            self.holding[held[0]] = now - held[1]
 
     def fold_when_long(self) -> None:
         if len(self.log) > FOLD_AT:
@@ -34,6 +65,11 @@ class Statistics:
         self._hash.update(self.log)
         del self.log[:]
 
+    def absorb(self, log: NDArray[np.float64]) -> None:
+        """What somebody else logged goes into the digest."""
+        self.fold()
+        self._hash.update(log.data)
+
     def digest(self) -> str:
         """Equal for equal histories: every arrival's time and place, every delivery's place and message, in order."""
         self.fold()
@@ -41,7 +77,7 @@ class Statistics:
 
 
 def summary(values: Iterable[float]) -> dict[str, float]:
-    data = np.asarray(values, dtype=float)
+    data = np.sort(np.asarray(values, dtype=float))  # so that rounding depends on the values and not on their order
     if not data.size:
         return {"mean": 0.0, "p50": 0.0, "p99": 0.0, "max": 0.0}
     p50, p99 = np.percentile(data, [50, 99])

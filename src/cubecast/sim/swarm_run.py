@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
@@ -19,7 +18,6 @@ from cubecast.sim.recorder import Recorder
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.world import MachineFactory, World
 from cubecast.trace.event import Event, RunInfo
-from cubecast.trace.schema import Kind
 
 MOST_EVENTS = 50_000
 HINTS = 3
@@ -30,16 +28,6 @@ LOOK_EVERY = 2000.0
 
 Wrap = Callable[[MachineFactory], MachineFactory]
 """Tests plant bugs by wrapping the factory of machines."""
-
-
-class _Receptions(Recorder):
-    """Of all packets, judging a run needs only the receptions of publications."""
-
-    def packet(
-        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
-    ) -> None:
-        if carried.publication and kind == Kind.RECEIVE:
-            super().packet(node, incarnation, time, kind, peer, carried, **columns)
 
 
 @dataclass(frozen=True)
@@ -85,7 +73,7 @@ def run(
         schedule.nodes,
         wrap(make) if wrap is not None else make,
         network,
-        recorder=_Receptions(events),
+        recorder=Recorder(events, receptions_only=True),
         coded=schedule.coded,
         careful=careful,
     )

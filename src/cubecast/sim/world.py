@@ -1,7 +1,8 @@
 """The simulated world: it owns time, carries packets, and is the only interpreter of effects on this side.
 
 A run is a pure function of its parameters and seed: events are ordered by (time, order of scheduling), and everything
-random was drawn from a stream of its own.
+random was drawn from a stream of its own. `windows.py` is this file's shortcut for runs nobody watches: it leaves all
+effects but sends and deliveries to `interpret`.
 """
 
 import gc
@@ -34,13 +35,14 @@ from cubecast.protocol.contract import (
 from cubecast.sim.network import Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.statistics import Statistics
+from cubecast.sim.windows import Windows, outstanding
 from cubecast.trace.schema import Kind
 from cubecast.wire.codec import decode, encode
 
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
 
-_CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
+CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
 
 
 class World:
@@ -72,12 +74,11 @@ class World:
         self._coded = coded
         self._careful = careful
         self._records_packets = recorder is not None and recorder.packets
+        self._records_all = self._records_packets and recorder is not None and not recorder.receptions_only
         self._away: set[NodeId] = set()  # crashed or paused
         self._scheduler = network.scheduler
-        self._held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # reception's number and time
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
-        self._births: dict[tuple[str, MessageId], float] = {}  # of messages; packets know that of their first
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
         self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
@@ -95,23 +96,33 @@ class World:
 
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
-        self._scheduler.push((time, self._scheduler.next_tie(), _CALL, call, arguments))
+        self._scheduler.push((time, self._scheduler.next_tie(), CALL, call, arguments))
 
     def run(self, until: float = float("inf"), most_events: float = float("inf")) -> bool:
         """Process events in order; True when none is left, False when a limit was reached first."""
         collecting = gc.isenabled()
         gc.disable()  # millions of live tuples and no cycles: collections would double the time
         try:
+            whole = until == most_events == float("inf")
+            if whole and (ahead := outstanding(self)) is not None:
+                Windows(self).run(ahead)
+                return True
             return self._run(until, most_events)
         finally:
             if collecting:
                 gc.enable()
 
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is to see event after event, and every node is there."""
+        special = self._coded or self._careful or self._records_packets
+        return self.recorder is None and self.on_deliver is None and not special and not self._away
+
     def _run(self, until: float, most_events: float) -> bool:
         """The hot loop; what is rare is elsewhere."""
         pop, machines, away, subscriptions = self._scheduler.pop, self.machines, self._away, self.subscriptions
         log, received = self.statistics.log.append, self.statistics.reception.append
-        special = self._coded or self._records_packets or self._careful
+        careful, special = self._careful, self._coded or self._records_packets
         events, silent = self.events, self.recorder is None and self.on_deliver is None
         send = self._sending()
         while (event := pop()) is not None:
@@ -120,7 +131,7 @@ class World:
                 self._scheduler.push(event)
                 return False
             self.now = time
-            if node == _CALL or node in away:
+            if node == CALL or node in away:
                 self._call_or_keep(event)
                 continue
             self.events = events = events + 1
@@ -132,7 +143,7 @@ class World:
             arrived = None
             if packet.publication:
                 if packet.bundle or packet.topic not in subscriptions[node] or packet.message.source == node:
-                    self._count_unusual(node, packet)
+                    self.statistics.count_unusual(node, packet, time, subscribed=packet.topic in subscriptions[node])
                 else:
                     arrived = packet.message
                     received(time - packet.born)
@@ -140,10 +151,10 @@ class World:
                 if type(effect) is Send:
                     sent = effect.packet
                     if sent.frame is None:
-                        self._encode(sent)
+                        self.frame(sent, time)
                     send(time, node, effect.peers, sent)
                 elif type(effect) is not Deliver:
-                    self._apply_rare(node, effect)
+                    self.interpret(node, effect)
                 elif effect.message is arrived and silent:
                     arrived = None
                     self.statistics.deliveries += len(effect.payloads)
@@ -152,47 +163,26 @@ class World:
                     self._deliver(node, effect, effect.message is arrived)
                     arrived = None if effect.message is arrived else arrived
             if arrived is not None:
-                self._held.setdefault((node, packet.topic, arrived), (len(self.statistics.reception) - 1, time))
-            if special:
-                self._after(node)
+                self.statistics.hold(node, packet.topic, arrived, time)
+            self._cause = None
+            if careful:
+                machines[node].invariants()
         return True
-
-    def _count_unusual(self, node: NodeId, packet: Any) -> None:
-        """An own message come back, one nobody here subscribed to, or a bundle of several.
-
-        Each message of a bundle counts as held until its delivery, if only for no time.
-        """
-        if not packet.bundle:
-            self.statistics.false_positives += packet.message.source != node
-            return
-        if packet.topic not in self.subscriptions[node]:
-            self.statistics.false_positives += len(packet.messages)
-            return
-        latencies = self.statistics.reception
-        for part in packet.messages:
-            message = part.message
-            if message.source != node:
-                self._held[node, packet.topic, message] = (len(latencies), self.now)
-                latencies.append(self.now - self._births[packet.topic, message])
 
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
         """A scheduled call, or a packet for a node that is not there."""
         _, _, node, sender, packet = event
-        if node == _CALL:
+        if node == CALL:
             self.statistics.fold_when_long()
             sender(*packet)
         elif node in self.paused:
             self.paused[node].append(event)
 
-    def _encode(self, packet: Any) -> None:
-        """A publication that left a bundle, or was stamped anew, is as old as its first message."""
+    def frame(self, packet: Any, now: float) -> None:
+        """Encode it; a publication that left a bundle, or was stamped anew, is as old as its first message."""
         packet.frame = encode(packet)
-        packet.born = self._births.get((packet.topic, packet.message), self.now) if packet.publication else self.now
-
-    def _after(self, node: NodeId) -> None:
-        self._cause = None
-        if self._careful:
-            self.machines[node].invariants()
+        births = self.statistics.births
+        packet.born = births.get((packet.topic, packet.message), now) if packet.publication else now
 
     def _observe_arrival(self, event: tuple[Any, ...]) -> Any:
         """The arriving packet, decoded if this world codes, with a row in the trace if it records packets."""
@@ -201,7 +191,7 @@ class World:
         if self._coded:
             packet = decode(sent.frame)
             packet.born = sent.born
-        if self._records_packets:
+        if self._records_all or (packet.publication and self._records_packets):
             number, hops = self._under_way.pop(tie)
             self._cause = (packet, hops)
             self._record_packet(Kind.RECEIVE, node, sender, packet, number, hops)
@@ -259,7 +249,7 @@ class World:
         return True
 
     def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
-        self.paused[node].append((self.now, 0, _CALL, call, arguments))
+        self.paused[node].append((self.now, 0, CALL, call, arguments))
         return True
 
     def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
@@ -306,7 +296,7 @@ class World:
         if node in self.paused:
             self._away.discard(node)
         for event in self.paused.pop(node, []):
-            if event[2] == _CALL:
+            if event[2] == CALL:
                 self.at(self.now, event[3], *event[4])
             else:
                 self._scheduler.push((self.now, event[1], *event[2:]))
@@ -345,12 +335,12 @@ class World:
         for effect in effects:
             if type(effect) is Send:
                 if effect.packet.frame is None:
-                    self._encode(effect.packet)
+                    self.frame(effect.packet, self.now)
                 send(self.now, node, effect.peers, effect.packet)
             elif type(effect) is Deliver:
                 self._deliver(node, effect, at_once=False)
             else:
-                self._apply_rare(node, effect)
+                self.interpret(node, effect)
 
     def _sending(self) -> Callable[[float, NodeId, tuple[NodeId, ...], Any], None]:
         plain = self.network.plain and not self._records_packets
@@ -359,35 +349,36 @@ class World:
     def _send_observed(self, now: float, node: NodeId, peers: tuple[NodeId, ...], packet: Any) -> None:
         """Send with a row in the trace, or over a network that is not plain."""
         hops = self._cause[1] + 1 if self._cause is not None and self._cause[0] is packet else 1
+        recorded, carry = self._records_all or (packet.publication and self._records_packets), self.network.carry_one
         for peer in peers:
-            copies = self.network.carry_one(now, node, peer, packet)
+            copies = carry(now, node, peer, packet)
             if self._records_packets:
                 # A lost packet gets a number too, for its `send` row; later copies share the number of the first.
                 number = copies[0] if copies else self._scheduler.next_tie()
-                self._record_packet(Kind.SEND, node, peer, packet, number, hops)
-                self._under_way.update(dict.fromkeys(copies, (number, hops)))
+                if self._records_all:
+                    self._record_packet(Kind.SEND, node, peer, packet, number, hops)
+                if recorded:
+                    self._under_way.update(dict.fromkeys(copies, (number, hops)))
 
     def _deliver(self, node: NodeId, effect: Deliver, at_once: bool) -> None:
         """`at_once`: the message arrived just now."""
         statistics = self.statistics
         statistics.deliveries += len(effect.payloads)
         statistics.log.append(effect.message.source)
-        if not at_once and self._held:
-            held = self._held.pop((node, effect.topic, effect.message), None)
-            if held is not None:
-                statistics.holding[held[0]] = self.now - held[1]
+        if not at_once and statistics.held:
+            statistics.release(node, effect.topic, effect.message, self.now)
         if self.recorder is not None:
             self.recorder.delivered(node, self.incarnations[node], self.now, effect)
         if self.on_deliver is not None:
             self.on_deliver(self.now, node, effect)
 
-    def _apply_rare(self, node: NodeId, effect: Any) -> None:
+    def interpret(self, node: NodeId, effect: Any) -> None:
         """Everything that happens a few times per publication at most."""
         incarnation, recorder = self.incarnations[node], self.recorder
         match effect:
             case Published():
                 for counter in range(effect.counter, effect.counter + effect.count):
-                    self._births[effect.topic, MessageId(node, incarnation, counter)] = self.now
+                    self.statistics.births[effect.topic, MessageId(node, incarnation, counter)] = self.now
                 self.statistics.published += effect.count
                 self.statistics.barrier.append(len(effect.dependencies))
                 if recorder is not None:
@@ -431,7 +422,7 @@ class World:
             if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
                 return
             if node in self.paused:
-                self.paused[node].append((self.now, 0, _CALL, fire, ()))
+                self.paused[node].append((self.now, 0, CALL, fire, ()))
                 return
             del self._timers[key]
             self._apply(node, self.machines[node].on_timer(self.now, effect.timer))

@@ -31,17 +31,17 @@ async def converse(
         say(f"starting {members} nodes")
         await _assemble(crew, members, common)
         say("they talk")
-        await _talk(crew, questions)
+        await _talk(crew, questions, questions)
         victim = list(crew)[members // 2]
         say(f"node {_id(victim)} is killed while they talk")
         victim.kill()
         await crew.until(lambda: victim.process.returncode is not None, PATIENCE, "the killed member to be gone")
-        await _talk(crew, 2 * questions)
+        await _talk(crew, 2 * questions, questions)
         say("another node joins, and they go on")
         helper = crew.living[-1].latest["ready"]["address"]
         newcomer = await crew.start("newcomer", join=[helper], **common)
         await crew.until_all("ready", PATIENCE)
-        await _talk(crew, 3 * questions)
+        await _talk(crew, 3 * questions, questions)
         say("they fall silent, and everything under way arrives")
         counted = await _rest(crew)
         await _leave(crew)
@@ -71,20 +71,20 @@ async def _assemble(crew: Crew, members: int, common: dict[str, Any]) -> None:
     await crew.until_all("ready", PATIENCE)
 
 
-async def _talk(crew: Crew, questions: int) -> None:
-    """Until the oldest members asked that many questions; newer ones have asked what they could."""
+async def _talk(crew: Crew, questions: int, of_newcomer: int) -> None:
+    """Until the first members asked that many questions each since the beginning, and a newcomer as many as told."""
     partners = [_id(member) for member in crew.living]
     for member in crew.living:
         member.order("talk", partners=partners)
 
     def enough(member: Member) -> bool:
         asked: int = member.latest.get("asked", {"questions": 0})["questions"]
-        return asked >= (questions if _is_old(member) else QUESTIONS)
+        return asked >= (questions if _is_first(member) else of_newcomer)
 
     await crew.until(lambda: all(map(enough, crew.living)), PATIENCE, f"{questions} questions of everybody")
 
 
-def _is_old(member: Member) -> bool:
+def _is_first(member: Member) -> bool:
     return member.name.isdecimal()
 
 

@@ -106,7 +106,7 @@ class LiveCluster:
             "node": number,
             "listen": str(self._addresses[number]),
             "dimension": max(1, (config.members - 1).bit_length()),
-            "join": contacts[:1],
+            "join": contacts,
             "dial_through": {str(to): str(at) for (of, to), at in self._through.items() if of == number},
             "journal": str(config.journals),
             "round_length": config.round_length,
@@ -147,9 +147,6 @@ class LiveCluster:
         living = self.living
         found = await asyncio.gather(*(member.ask("status") for member in living))
         return {member.number: status for member, status in zip(living, found, strict=True)}
-
-    async def deliveries(self) -> int:
-        return sum(status["delivered"] for status in (await self.statuses()).values())
 
     # Accidents
 

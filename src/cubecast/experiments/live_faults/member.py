@@ -5,9 +5,11 @@ lines are JSON objects. `python -m cubecast.experiments.live_faults.member` is o
 """
 
 import asyncio
+import faulthandler
 import json
 import os
 import resource
+import signal
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -60,7 +62,6 @@ class Reader:
         now = asyncio.get_running_loop().time()
         member = self._member
         member.delivered += len(payloads)
-        member.last_delivery = now
         for data in payloads:
             published = published_at(data)
             if published is None:
@@ -83,7 +84,6 @@ class Member:
     def __init__(self, node: LiveNode) -> None:
         self.node = node
         self.delivered = 0
-        self.last_delivery = 0.0
         self.gaps = 0
         self.wrong = 0
         """Messages that nobody published like that."""
@@ -151,7 +151,6 @@ class Member:
             "waiting": machine.waiting(),
             "unstable": sum(one["accepted"] - one["stable"] for one in outgoing.values()),
             "delivered": self.delivered,
-            "last_delivery": self.last_delivery,
             "gaps": self.gaps,
             "wrong": self.wrong,
             "memory": int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE,
@@ -172,6 +171,7 @@ def _configured(line: str) -> NodeConfig:
 
 
 async def _serve() -> None:
+    faulthandler.register(signal.SIGUSR1)
     lines = asyncio.StreamReader(limit=MAX_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

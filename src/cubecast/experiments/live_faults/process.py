@@ -13,6 +13,7 @@ from cubecast.errors import CubecastError
 
 MEMBER = "cubecast.experiments.live_faults.member"
 MAX_LINE = 1 << 24
+STACK_TIME = 1.0
 
 
 class MemberFailed(CubecastError):  # noqa: N818 - says who
@@ -73,10 +74,17 @@ class MemberProcess:
         try:
             answer = await asyncio.wait_for(self._answers.get(), timeout)
         except TimeoutError:
+            await self._ask_where_it_is()
             raise MemberFailed(f"member {self.number} does not answer. {self._story()}") from None
         if answer["event"] == "ended":
             raise MemberFailed(f"member {self.number} ended. {self._story()}")
         return answer
+
+    async def _ask_where_it_is(self) -> None:
+        """A member that is alive and silent writes down what it is doing."""
+        if self.is_alive:
+            self.signal(signal.SIGUSR1)
+            await asyncio.sleep(STACK_TIME)
 
     async def _read(self) -> None:
         assert self._process.stdout is not None

@@ -24,9 +24,6 @@ class Accident(StrEnum):
     """Their connections break, again and again."""
 
 
-ON_LINKS = (Accident.DELAY, Accident.STALL, Accident.CUT, Accident.DAMAGE, Accident.RESET)
-
-
 @dataclass(frozen=True, slots=True)
 class Fault:
     at: float

@@ -62,9 +62,10 @@ def universe(subscriptions: DataFrame, rules: UniverseRules, seed: int) -> DataF
     chosen = seed_topics(pairs, rules.seeds, seed)
     first = members(pairs, chosen, rules.extra, seed)
     topics = chosen.unionByName(first.select(F.col("extra").alias("topic"))).distinct()
-    inside = pairs.join(topics, on="topic", how="left_semi")
+    # A universe is small enough to simulate, so its topics and members go to the log, and the log is not shuffled.
+    inside = pairs.join(F.broadcast(topics), on="topic", how="left_semi")
     if rules.members is Members.SEED:
-        inside = inside.join(first, on="user", how="left_semi")
+        inside = inside.join(F.broadcast(first), on="user", how="left_semi")
     return prune(inside, rules.least_subscribers).select(*PAIR)
 
 
@@ -87,7 +88,7 @@ def members(pairs: DataFrame, chosen: DataFrame, extra: Extra, seed: int) -> Dat
     chance = F.struct(draw(seed, "extra topic", F.col("user"), F.col("topic")).alias("chance"), "topic")
     return (
         pairs.select(*PAIR)
-        .join(users, on="user", how="left_semi")
+        .join(F.broadcast(users), on="user", how="left_semi")
         .groupBy("user")
         .agg(F.min(chance).alias("picked"))
         .select("user", F.col("picked.topic").alias("extra"))

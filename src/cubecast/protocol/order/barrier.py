@@ -31,11 +31,13 @@ class CausalBarrier:
         """A message of the source with that bit was delivered, which depended on `its_barrier`."""
         direct = self._direct
         for number, mask in its_barrier:
-            mine = direct.get(number)
-            if mine is not None:
-                direct[number] = mine & ~mask
-                if not direct[number]:
+            mine = direct.get(number, 0)
+            indirect = mine & mask
+            if indirect:
+                if indirect == mine:
                     del direct[number]
+                else:
+                    direct[number] = mine ^ indirect
         direct[counter] = direct.get(counter, 0) | bit
 
     def publish(self, bit: int, counter: Counter) -> Groups:

@@ -7,7 +7,7 @@ from s is later than c: receptions from one source are in order, so the dependen
 from enum import Enum
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Cut, Deliver, Effects
+from cubecast.protocol.contract import Cut, Effects
 from cubecast.protocol.order.barrier import CausalBarrier, Groups
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.packets import Pub
@@ -64,35 +64,29 @@ class Delivery:
 
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        bit, latest = packet.bit, self.latest
-        if self.heard & bit:
-            worklist = [packet]
-        elif packet.message.counter == 1 and not packet.message.incarnation:
-            self.heard |= bit  # the usual beginning
-            worklist = [packet]
-        else:
-            worklist = [*self._first_reception(bit, packet.message, effects), packet]
+        latest, waiting, worklist = self.latest, self.held.waiting, [packet]
+        if packet.opens:
+            self.heard |= packet.bit
+        elif not self.heard & packet.bit:
+            worklist = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in worklist:
-            groups = candidate.groups
+            counter, groups = candidate.counter, candidate.groups
+            missing = None
             for number, sources in groups:
-                if sources & ~latest.get(number, 0):
+                if latest.get(number, 0) & sources != sources:
                     missing = self._missing(groups)
                     break
-            else:
-                missing = None
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
-            message, bit = candidate.message, candidate.bit
-            source, _, counter = message
             if counter == 1:
-                latest[1] = latest.get(1, 0) | bit
+                latest[1] = latest.get(1, 0) | candidate.bit
             else:
-                self._note(source, bit, counter)
-            self.barrier.delivered(bit, counter, groups)
-            effects.append(Deliver(self.topic, message, candidate.payloads))
-            if self.held.waiting:
-                worklist += self.held.release(source, counter)
+                self._note(candidate.source, candidate.bit, counter)
+            self.barrier.delivered(candidate.bit, counter, groups)
+            effects.append(candidate.delivery)
+            if waiting and candidate.source in waiting:
+                worklist += self.held.release(candidate.source, counter)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""
@@ -139,17 +133,20 @@ class Delivery:
 
     def _missing(self, barrier: Groups) -> tuple[NodeId, Counter] | None:
         """The first dependency that is neither delivered nor known never to come, or None."""
-        latest = self.latest
         for counter, sources in barrier:
-            open_ones = sources & ~latest.get(counter, 0)
-            if open_ones:
-                for source in ids_of(open_ones):
-                    if not self._satisfied(source, counter):
-                        return source, counter
+            # Taking a few bits off is cheaper than masking with a complement: negative integers are slow.
+            not_latest = sources ^ (sources & self.latest.get(counter, 0))
+            while not_latest:
+                lowest = not_latest & -not_latest
+                source = lowest.bit_length() - 1
+                if not self._passed(source, counter):
+                    return source, counter
+                not_latest ^= lowest
         return None
 
-    def _satisfied(self, source: NodeId, counter: Counter) -> bool:
-        if self._last(source) >= counter or self.first_received.get(source, 0) > counter:
+    def _passed(self, source: NodeId, counter: Counter) -> bool:
+        """Whether a dependency that is not the latest of its source is satisfied all the same."""
+        if self.last_delivered.get(source, 0) > counter or self.first_received.get(source, 0) > counter:
             return True
         return self.mode is FirstReception.PASS and not self.heard >> source & 1
 

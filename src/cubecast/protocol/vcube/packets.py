@@ -8,7 +8,7 @@ from enum import Enum
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, MessageId, NodeId
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.contract import Deliver, Packet
 from cubecast.protocol.order.barrier import Groups, grouped
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
@@ -41,23 +41,27 @@ class Pub(Packet):
     publication: ClassVar[bool] = True
 
     # Derived once, used at every hop.
+    source: NodeId = field(init=False, repr=False, compare=False)
     bit: int = field(init=False, repr=False, compare=False)
+    counter: Counter = field(init=False, repr=False, compare=False)
+    opens: bool = field(init=False, repr=False, compare=False)
+    """Whether its publisher never said anything before."""
     groups: Groups = field(init=False, repr=False, compare=False)
-    acknowledgement: "PubAck | None" = field(default=None, init=False, repr=False, compare=False)
+    acknowledgement: "PubAck" = field(init=False, repr=False, compare=False)
+    delivery: Deliver = field(init=False, repr=False, compare=False)
+    """All acknowledgements and all deliveries of a publication are alike, so each is one object."""
 
     def __post_init__(self) -> None:
-        self.bit = 1 << self.message.source
+        self.source, incarnation, self.counter = self.message
+        self.bit = 1 << self.source
+        self.opens = self.counter == 1 and not incarnation
         self.groups = grouped(self.barrier)
+        self.acknowledgement = PubAck(self.topic, self.message)
+        self.delivery = Deliver(self.topic, self.message, self.payloads)
 
     @property
     def key(self) -> MessageId:
         return self.message
-
-    def ack(self) -> "PubAck":
-        """All acknowledgements of a publication are alike, so they are one object."""
-        if self.acknowledgement is None:
-            self.acknowledgement = PubAck(self.topic, self.message)
-        return self.acknowledgement
 
 
 @dataclass(slots=True)

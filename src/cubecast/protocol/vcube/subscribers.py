@@ -1,14 +1,14 @@
 """A node's view of one topic's subscribers, and the children it follows from.
 
 Views of a settled group are equal everywhere, so thousands of simulated nodes share one `Roster` and keep only what
-they learned since. Children are remembered per height until the view changes.
+they learned since. Children are remembered per parent until the view changes.
 """
 
 from collections.abc import Iterable, Mapping
 
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.packets import Entry, Operation
-from cubecast.protocol.vcube.topology import children, mask_of
+from cubecast.protocol.vcube.topology import children, cluster, mask_of
 
 
 class Roster:
@@ -26,16 +26,17 @@ _NOBODY = Roster(())
 
 
 class Subscribers:
-    __slots__ = ("_base", "_learned", "by_height", "mask", "node", "subscribed")
+    __slots__ = ("_base", "_learned", "below", "dimension", "mask", "node", "subscribed")
 
     def __init__(self, node: NodeId, dimension: int, base: Roster = _NOBODY) -> None:
         self.node = node
+        self.dimension = dimension
         self._base = base.entries
         self._learned: dict[NodeId, Entry] = {}
         self.mask = base.mask
         self.subscribed = bool(base.mask >> node & 1)
-        self.by_height: list[tuple[NodeId, ...] | None] = [None] * (dimension + 1)
-        """Children by height, as far as somebody asked."""
+        self.below: dict[NodeId | None, tuple[NodeId, ...]] = {}
+        """Children by parent, as far as somebody asked."""
 
     def entry(self, node: NodeId) -> Entry | None:
         return self._learned.get(node) or self._base.get(node)
@@ -51,11 +52,12 @@ class Subscribers:
         if mask != self.mask:
             self.mask = mask
             self.subscribed = bool(mask >> self.node & 1)
-            self.by_height = [None] * len(self.by_height)
+            self.below.clear()
 
-    def children(self, height: int) -> tuple[NodeId, ...]:
-        """This node's children in a subtree of that height spanning the subscribers."""
-        found = self.by_height[height]
+    def children_below(self, parent: NodeId | None) -> tuple[NodeId, ...]:
+        """This node's children in a tree of subscribers in which it received from `parent`; None: it is the root."""
+        found = self.below.get(parent)
         if found is None:
-            found = self.by_height[height] = children(self.node, height, self.mask)
+            height = self.dimension if parent is None else cluster(self.node, parent) - 1
+            found = self.below[parent] = children(self.node, height, self.mask)
         return found

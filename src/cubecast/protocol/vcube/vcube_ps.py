@@ -9,7 +9,7 @@ child; the source takes its next message of that topic only when the previous on
 |------------------|-----------------------------------------------------------|
 | bcast_queue[t]   | `Topic.queue`, and `Topic.outstanding` for the head       |
 | view[t]          | `Topic.view` (subscribers.py)                             |
-| acks             | `Topic.acks`: message → [parent or None, missing, gathered] |
+| acks             | `Topic.acks`: message → [parent or None, missing], of operations also what they gather |
 | causal_barrier, not_delvs, msgs, last_delvs (also called delv), first_rec | `Topic.delivery` (delivery.py) |
 
 Known holes, kept because this is the reproduction (tests/scripts shows each in its smallest form): a joiner is routed
@@ -25,7 +25,6 @@ from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import (
     Acknowledged,
-    Deliver,
     Effects,
     Observe,
     Published,
@@ -134,8 +133,8 @@ class VCubePS(FaultFree):
                 packet = Sub(state.name, self.node, head.counter)
             else:
                 packet = Uns(state.name, self.node, head.counter)
-            height = self.dimension
-            targets = self._everyone[height] if type(packet) is Sub else state.view.children(height)
+            is_sub = type(packet) is Sub
+            targets = self._everyone[self.dimension] if is_sub else state.view.children_below(None)
             if targets:
                 state.outstanding = packet
                 state.acks[packet.key] = [None, len(targets), []]
@@ -151,7 +150,7 @@ class VCubePS(FaultFree):
         message = MessageId(self.node, self.incarnation, state.published)
         packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
         effects.append(Published(state.name, message.counter, 1, packet.barrier))
-        effects.append(Deliver(state.name, message, packet.payloads))
+        effects.append(packet.delivery)
         return packet
 
     def _completed(self, state: Topic, packet: Any, gathered: list[Entry], effects: Effects) -> None:
@@ -169,27 +168,27 @@ class VCubePS(FaultFree):
     # Reception (algorithm 4, second task)
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
-        if type(packet) is Pub:
-            return self.on_pub(sender, packet)
-        if type(packet) is PubAck:
+        kind = type(packet)
+        if kind is PubAck:
             return self.on_pub_ack(sender, packet)
-        handler = self._handlers.get(type(packet))
+        if kind is Pub:
+            return self.on_pub(sender, packet)
+        handler = self._handlers.get(kind)
         if handler is None:
-            raise RemoteProtocolError(f"node {sender} sent a {type(packet).__name__}, which VCube-PS does not know")
+            raise RemoteProtocolError(f"node {sender} sent a {kind.__name__}, which VCube-PS does not know")
         return handler(sender, packet)  # type: ignore[operator,no-any-return]
 
     def on_pub(self, sender: NodeId, packet: Pub) -> Effects:
         state = self.topics.get(packet.topic) or self._topic(packet.topic)
-        height = (self.node ^ sender).bit_length() - 1
         view = state.view
-        targets = view.by_height[height]
+        targets = view.below.get(sender)
         if targets is None:
-            targets = view.children(height)
+            targets = view.children_below(sender)
         if targets:
-            state.acks[packet.message] = [sender, len(targets), None]
+            state.acks[packet.message] = [sender, len(targets)]
             effects: Effects = [Send(targets, packet)]
         else:
-            effects = [Send((sender,), packet.acknowledgement or packet.ack())]
+            effects = [Send((sender,), packet.acknowledgement)]
         if view.subscribed:
             state.delivery.receive(packet, effects)
         return effects
@@ -203,7 +202,7 @@ class VCubePS(FaultFree):
 
     def on_uns(self, sender: NodeId, packet: Uns) -> Effects:
         state = self._topic(packet.topic)
-        targets = state.view.children((self.node ^ sender).bit_length() - 1)
+        targets = state.view.children_below(sender)
         effects = self._relay(state, sender, packet, targets)
         if state.view.subscribed:
             state.view.update(Entry(packet.source, Operation.UNS, packet.counter))
@@ -219,9 +218,10 @@ class VCubePS(FaultFree):
     # Acknowledgements
 
     def on_pub_ack(self, sender: NodeId, packet: PubAck) -> Effects:
-        state = self.topics.get(packet.topic)
-        entry = state.acks.get(packet.message) if state else None
-        if state is None or entry is None:
+        try:
+            state = self.topics[packet.topic]
+            entry = state.acks[packet.message]
+        except KeyError:
             return [Observe("discard", packet.topic, peer=sender, detail="acknowledgement nobody waits for")]
         if entry[1] > 1:
             entry[1] -= 1

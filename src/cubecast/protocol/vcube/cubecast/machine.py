@@ -158,8 +158,11 @@ class Cubecast:
             raise LocalProtocolError("a publication needs at least one message")
         self._consider(topic)
         state = self._life.topic(topic)
+        waits = bool(state.queue)
         state.enqueue(payloads)
         state.hurried = state.hurried or hurry
+        if waits and not state.has_full_batch:
+            return []  # whatever the first in the queue waits for, these wait for as well
         self._life.queued[topic] = None
         if self._life.joining is None:
             state.register()

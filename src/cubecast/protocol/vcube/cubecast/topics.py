@@ -130,8 +130,12 @@ class TopicState:
         parameters, unstable = self._context.parameters, self.unstable
         if unstable < parameters.eager or not parameters.eager:
             return unstable < parameters.window
-        full = len(self.queue) >= parameters.max_batch or self.queued_bytes >= parameters.max_batch_bytes
-        return full and unstable < parameters.window
+        return self.has_full_batch and unstable < parameters.window
+
+    @property
+    def has_full_batch(self) -> bool:
+        parameters = self._context.parameters
+        return len(self.queue) >= parameters.max_batch or self.queued_bytes >= parameters.max_batch_bytes
 
     def enqueue(self, payloads: Collection[bytes]) -> None:
         """What the application wants to publish."""

@@ -1,0 +1,54 @@
+"""What a node tells of itself: who lives, what is under way, what is held and why."""
+
+from cubecast.ids import MessageId
+from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
+from cubecast.protocol.vcube.cubecast.packets import Dependency, Publication, Start, bitmap
+
+ALL = 0b1111
+
+
+def node(i: int) -> Cubecast:
+    machine = Cubecast(i, Parameters(2, founders=ALL, ids=ALL, window=4), initial={"t": ALL})
+    machine.on_start(0.0)
+    return machine
+
+
+def answer_to(question: MessageId, source: int) -> Publication:
+    starts = (Start(1, bitmap(ALL)),)
+    depends = Dependency(*question, b"", starts)
+    return Publication(0, (), "t", MessageId(source, 0, 1), (b"x", b"y"), bitmap(ALL), (), starts, (depends,), 0)
+
+
+def test_a_held_publication_names_what_it_waits_for_and_how_long():
+    machine = node(0)
+    packet = answer_to(MessageId(2, 0, 1), source=1)
+    packet.born = 10.0
+    machine.on_packet(10.0, 1, packet)
+    told = machine.describe(12.5)
+    assert told["held"] == [{"topic": "t", "message": [1, 0, 1], "messages": 2, "waits_for": [2, 0, 1], "for": 2.5}]
+    assert told["topics"]["t"]["publishers"] == [{"node": 1, "incarnation": 0, "delivered": 0, "lag": 2}]
+
+
+def test_own_publications_fill_the_window_until_they_are_stable():
+    machine = node(0)
+    machine.publish(1.0, "t", [b"abc"])
+    topic = machine.describe(1.0)["topics"]["t"]
+    assert topic["window"] == {"used": 1, "size": 4}
+    assert (topic["published"], topic["unstable"], topic["kept"], topic["kept_bytes"]) == (1, 1, 1, 3)
+    assert topic["members"] == [0, 1, 2, 3] and topic["subscribed"] and topic["confirmed"]
+
+
+def test_the_dead_are_listed_as_such():
+    machine = node(0)
+    machine.on_peer_down(1.0, 3)
+    told = machine.describe(1.0)
+    assert told["active"] and not told["settled"]
+    assert [(one["node"], one["alive"]) for one in told["standings"]] == [(0, True), (1, True), (2, True), (3, False)]
+    assert told["topics"]["t"]["members"] == [0, 1, 2]
+
+
+def test_looking_changes_nothing():
+    machine = node(0)
+    machine.publish(1.0, "t", [b"abc"])
+    assert machine.describe(1.0) == machine.describe(1.0)
+    machine.invariants()

@@ -1,0 +1,97 @@
+"""Journals of live nodes: what a kill leaves is readable, and what was torn is left out."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cubecast.check import check_directory
+from cubecast.errors import TraceError
+from cubecast.trace.event import RunInfo
+from cubecast.trace.journal import JournalWriter, collect, events, journals
+from cubecast.trace.reader import read_trace
+
+INFO = RunInfo("r", "cubecast", ("K0", "P1", "P2", "P5", "P7"))
+
+
+def written(directory: Path, node: int, lines: list[tuple], incarnation: int = 0, instance: str = "aa") -> Path:
+    writer = JournalWriter(directory, node, incarnation, instance)
+    for line in lines:
+        writer.line(*line)
+    writer.close()
+    (path,) = directory.glob(f"node-{node:05d}-{incarnation:05d}-{instance}*")
+    return path
+
+
+PUBLISHER = [
+    ("start", 0.0, 0),
+    ("publish", 0.1, "t", 1, 2, []),
+    ("acknowledged", 0.2, "t", 2),
+    ("quiescent", 0.3),
+]
+READER = [
+    ("start", 0.0, 0),
+    ("subscribe", 0.0, "t"),
+    ("cut", 0.1, "t", [[0, 0, 0]]),
+    ("deliver", 0.1, "t", 0, 0, 1, 2),
+]
+
+
+def test_one_line_per_batch_becomes_one_row_per_message(tmp_path: Path):
+    written(tmp_path, 0, PUBLISHER)
+    rows = list(events(0, journals(tmp_path)[0]))
+    assert [(row.seq, row.kind, row.counter) for row in rows] == [
+        (0, "start", None),
+        (1, "publish", 1),
+        (2, "publish", 2),
+        (3, "acknowledged", 1),
+        (4, "acknowledged", 2),
+        (5, "quiescent", None),
+    ]
+    assert [row.deps for row in rows[1:3]] == [(), ((0, 0, 1),)]
+
+
+def test_a_journal_without_an_end_ends_in_a_crash(tmp_path: Path):
+    written(tmp_path / "journals", 0, PUBLISHER)
+    written(tmp_path / "journals", 1, READER)
+    collect(tmp_path / "journals", tmp_path / "trace", INFO)
+    info, rows = read_trace(tmp_path / "trace")
+    assert (info.nodes, info.clock_unit) == (2, "s")
+    assert [row.kind for row in rows if row.node == 1][-1] == "crash"
+    assert check_directory(tmp_path / "trace").to_json()["verdict"] == "VALID"
+
+
+@pytest.mark.parametrize("kept", range(1, 12))
+def test_a_torn_last_line_is_left_out(tmp_path: Path, kept: int):
+    path = written(tmp_path, 1, READER)
+    whole = path.read_bytes()
+    last = whole.rindex(b"\n", 0, -1) + 1
+    os.truncate(path, last + kept)
+    assert [row.kind for row in events(1, [path])] == ["start", "subscribe", "cut", "crash"]
+
+
+def test_damage_anywhere_else_is_an_error(tmp_path: Path):
+    path = written(tmp_path, 0, PUBLISHER)
+    path.write_bytes(path.read_bytes().replace(b'["publish"', b'["publish', 1))
+    with pytest.raises(TraceError, match="line 2: this is not a line of a journal"):
+        list(events(0, [path]))
+    with pytest.raises(TraceError, match="holds no journals"):
+        collect(tmp_path / "nothing", tmp_path / "trace", INFO)
+
+
+def test_a_restarted_node_continues_in_another_file(tmp_path: Path):
+    written(tmp_path, 0, PUBLISHER[:-1], instance="ff")
+    written(tmp_path, 0, [("start", 1.0, 1), ("quiescent", 2.0)], incarnation=1, instance="bb")
+    rows = list(events(0, journals(tmp_path)[0]))
+    assert [(row.incarnation, row.seq, row.kind) for row in rows][-3:] == [
+        (0, 5, "crash"),
+        (1, 0, "start"),
+        (1, 1, "quiescent"),
+    ]
+
+
+def test_a_removed_journal_leaves_nothing(tmp_path: Path):
+    writer = JournalWriter(tmp_path, 0, 0, "aa")
+    writer.line("start", 0.0, 0)
+    writer.remove()
+    assert not list(tmp_path.iterdir())
