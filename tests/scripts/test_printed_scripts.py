@@ -10,7 +10,7 @@ from support.script_world import ScriptWorld
 
 PROMISES = tuple(f"{letter}{number}" for letter in "KP" for number in range(14))
 CASES = (
-    (planted.excuse_too_wide, "cubecast", None),
+    (planted.one_message_per_source, "cubecast", None),
     (planted.settle_skipped, "cubecast", None),
     (planted.ack_before_forward, "cubecast", None),
     (planted.covered_dropped_early, "cubecast", None),

@@ -73,6 +73,6 @@ def test_is_found(bug: Bug, found: list[tuple[str, int, str]]):
 
 def test_without_them_the_same_schedules_are_clean():
     """The seeds that find the bugs find nothing else."""
-    for seed in range(1, 101):
+    for seed in range(1, 61):
         failure = judge(draw("cubecast", seed), careful=False)
         assert failure is None, (failure.kind, failure.reasons, failure.replay)

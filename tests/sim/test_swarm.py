@@ -40,7 +40,7 @@ def test_a_seed_is_a_schedule():
 
 
 def test_a_failure_is_shrunk_and_replays():
-    with planted.excuse_too_wide():
+    with planted.one_message_per_source():
         failure = next(filter(None, (judge(draw("cubecast", seed)) for seed in range(1, 50))))
         smaller = shrunk(failure)
         assert smaller.kind == failure.kind

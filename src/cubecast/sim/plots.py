@@ -5,6 +5,7 @@ ordinary actions, faults and suspicions. Everybody subscribes, and links are qui
 """
 
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 
 from cubecast.ids import Topic
@@ -13,8 +14,8 @@ from cubecast.sim.faults import Crash, Fault, Hold, Partition
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200")
-PATIENT = "1000.0"
-"""Nothing is sent again during the decisive moments."""
+PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0"}
+"""Nothing is sent again during the decisive moments, and nothing waits to be sent."""
 
 
 def last_words(rng: Random, schedule: Schedule) -> Schedule:
@@ -35,10 +36,14 @@ def last_words(rng: Random, schedule: Schedule) -> Schedule:
 
 def secret(rng: Random, schedule: Schedule) -> Schedule:
     """A node suspects another and dies before anything it says about that arrives; its acknowledgements do arrive."""
-    source, victim = rng.sample(schedule.nodes, 2)
-    child = first_child(source, cluster(source, victim), mask_of(schedule.nodes))
-    if child is None or child == victim:
-        return schedule  # nobody forwards between the two
+    paths = [
+        (source, child, victim)
+        for source, victim in permutations(schedule.nodes, 2)
+        if (child := first_child(source, cluster(source, victim), mask_of(schedule.nodes))) not in (None, victim)
+    ]
+    if not paths:
+        return schedule  # nobody forwards anything
+    source, child, victim = rng.choice(paths)
     topic, at = next(iter(schedule.members)), round(rng.uniform(100, 1500), 1)
     held = [Hold(kind, 5000.0, at, at + 400.0) for kind in ("Settle", "Obituary")]
     word = Action(round(at - rng.uniform(0, 90), 1), "publish", source, topic)
@@ -46,12 +51,27 @@ def secret(rng: Random, schedule: Schedule) -> Schedule:
     return replace(staged, suspicions=(Suspicion(at, child, victim),), detection_delay=10.0)
 
 
+def rumour(rng: Random, schedule: Schedule) -> Schedule:
+    """Somebody hears of a newcomer only through a publication that addresses it, and publishes next."""
+    newcomer, source, listener = rng.sample(schedule.nodes, 3)
+    topic, at = next(iter(schedule.members)), round(rng.uniform(100, 1000), 1)
+    words = [
+        Action(at, "subscribe", newcomer, topic),
+        Action(round(at + rng.uniform(210, 300), 1), "publish", source, topic),
+        Action(round(at + rng.uniform(650, 900), 1), "publish", listener, topic),
+        Action(at + 2500.0, "publish", listener, topic),
+    ]
+    silence = Partition(1 << newcomer, 1 << listener, True, at, at + 1500.0)
+    staged = _stage(rng, schedule, topic, words, [silence])
+    return replace(staged, members={**staged.members, topic: tuple(n for n in staged.nodes if n != newcomer)})
+
+
 def _stage(rng: Random, schedule: Schedule, topic: Topic, words: list[Action], faults: list[Fault]) -> Schedule:
     earlier = [action for action in schedule.actions if action.kind == "publish" and action.at < words[0].at - 500]
     return replace(
         schedule,
         members={**schedule.members, topic: schedule.nodes},
-        settings={**schedule.settings, "retry": PATIENT},
+        settings={**schedule.settings, **PACE},
         propagation=rng.choice(LINKS),
         actions=tuple(sorted((*earlier, *words))),
         faults=tuple(faults),
@@ -60,4 +80,4 @@ def _stage(rng: Random, schedule: Schedule, topic: Topic, words: list[Action], f
     )
 
 
-PLOTS = (last_words, secret)
+PLOTS = (last_words, secret, rumour)

@@ -31,7 +31,7 @@ from cubecast.sim.schedule import Action, Schedule, Suspicion
 FAULT_PHASE = 2000.0
 BATCHES = (*[1] * 20, *[3] * 6, 20)
 INTERESTS = 0.1
-PLOT = 0.06
+PLOT = 0.1
 HEAL_AT = 3500.0
 
 CRASHES = ("crash", "cutoff", "half")
