@@ -184,8 +184,6 @@ _ENTRIES = (
             "window": Setting(8, "own publications per topic that may be unstable at a time"),
             "max_batch": Setting(512, "messages per publication"),
             "max_batch_bytes": Setting(65_536, "payload bytes per publication; a larger message goes alone"),
-            "eager": Setting(0, "unstable publications from which on only full ones leave at once; 0: all do"),
-            "ack_delay": Setting(0.0, "u.t. that acknowledgements nobody waits for may wait for others"),
             "retry": Setting(1000.0, "u.t. without an answer before something is sent again"),
             "detection": Setting(Detection.DRIVER, "who notices silent peers: driver or diagnosis"),
             "round_length": Setting(1000.0, "u.t. between two testing rounds"),

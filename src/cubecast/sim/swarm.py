@@ -145,9 +145,6 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
     }
     if rng.random() < 0.08 and not any(isinstance(fault, Suspect) for fault in faults):
         settings["detection"] = "diagnosis"
-    company = Random(repr((settings, faults)))  # a stream of its own: schedules of earlier seeds stay what they were
-    settings["ack_delay"] = company.choice(("0.0", "0.0", "30.0", "200.0"))
-    settings["eager"] = company.choice(("0", "0", "1", "3"))
     return settings
 
 

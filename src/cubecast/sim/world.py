@@ -1,7 +1,8 @@
 """The simulated world: it owns time, carries packets, and is the only interpreter of effects on this side.
 
 A run is a pure function of its parameters and seed: events are ordered by (time, order of scheduling), and everything
-random was drawn from a stream of its own.
+random was drawn from a stream of its own. `windows.py` is this file's shortcut for runs nobody watches: it leaves all
+effects but sends and deliveries to `interpret`.
 """
 
 import gc
