@@ -233,7 +233,7 @@ def one_queue_for_all_topics() -> AbstractContextManager[object]:
                 continue
             packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
             effects.append(Deliver(state.name, message, packet.payloads))
-            targets = state.view.children(self.dimension)
+            targets = state.view.children_below(None)
             if targets:
                 state.outstanding = packet
                 state.acks[packet.key] = [None, len(targets), []]
