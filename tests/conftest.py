@@ -33,6 +33,7 @@ def spark() -> Iterator["SparkSession"]:  # noqa: F821 - PySpark is imported onl
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers look at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that uses the session is a Spark test, and all of them run in one worker; nobody has to remember that."""
     for item in items:
