@@ -159,7 +159,8 @@ class LiveNode:
         except TimeoutError:
             waiting = self._waiting()
             log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
-        await self._shut()
+        finally:
+            await self._shut()
 
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
