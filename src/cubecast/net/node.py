@@ -108,6 +108,7 @@ class LiveNode:
         if self._driver is not None:
             self._driver.stop()
             self._driver.drop_journal()
+        self._peers.hang_up()
         self._directory.vacate()
 
     @property

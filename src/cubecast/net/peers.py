@@ -99,14 +99,18 @@ class Peers:
         """Bytes that wait for each peer to read."""
         return {node: link.queued for node, link in sorted(self._links.items())}
 
-    def close(self) -> None:
-        """Say goodbye to everybody."""
-        self._closed = True
+    def hang_up(self) -> None:
+        """Say goodbye to everybody. A link belongs to the id it was opened under and must not outlive it."""
         for dial in self._dials.values():
             dial.task.cancel()
-        for link in list(self._links.values()):
+        links, self._links = self._links, {}
+        for link in links.values():
             link.send(bytes([CONTROL]))
             link.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self.hang_up()
 
     # Others call
 
