@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
@@ -11,6 +12,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
+from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 
 Call = Callable[..., None]
@@ -160,6 +162,8 @@ class LocalPort:
 
     def on_interest_matched(self, topic: Topic) -> None:
         self._subscriptions.attach_matching(topic)
+        if self._subscriptions.is_paused(topic):
+            self._hold_back(topic)  # who is full is full for topics that begin now, too
 
     def on_interest_known(self) -> None:
         self._subscriptions.interest_known()
@@ -194,12 +198,15 @@ class LocalPort:
         self._subscriptions.end_all(error)
 
     def describe(self) -> dict[str, Any]:
+        subscribed = self._subscriptions.topics
         outgoing = {
             out.topic: {"accepted": out.accepted, "stable": out.stable, "bytes_under_way": out.bytes}
-            for out in self._outgoing.values()
+            for out in islice(self._outgoing.values(), MOST_SHOWN)
         }
         return {
             "subscriptions": len(self._subscriptions),
-            "subscribed": self._subscriptions.topics,
+            "subscribed": subscribed[:MOST_SHOWN],
+            "subscribed_in_all": len(subscribed),
             "outgoing": outgoing,
+            "outgoing_in_all": len(self._outgoing),
         }

@@ -19,7 +19,7 @@ from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
-from cubecast.net.status import describe
+from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class LiveNode:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
-            "waiting": self._waiting(),
+            "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
         }
 
