@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
@@ -57,6 +59,15 @@ def test_who_is_refused_leaves_no_journal(tmp_path):
             assert "id 0 is in use" in str(error)
         await founder.close()
         assert len(list(tmp_path.iterdir())) == 1
+
+    run(main(), 30)
+
+
+@pytest.mark.parametrize("wrong", [{"join": (Address("no..host", 1),)}, {"listen": Address("no..host", 0)}])
+def test_what_is_no_host_is_bad_input(wrong):
+    async def main():
+        with pytest.raises(BadInput, match=r"no\.\.host"):
+            await LiveNode(NodeConfig(**wrong, **FAST)).start()
 
     run(main(), 30)
 

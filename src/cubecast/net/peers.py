@@ -153,7 +153,7 @@ class Peers:
                     return
                 except ConnectionRefusedError:
                     refusals += 1
-                except (OSError, RemoteProtocolError, BadInput, ValueError) as error:  # a host may be no host at all
+                except (OSError, RemoteProtocolError, BadInput) as error:
                     log.info("node %s does not answer: %s", node, error)
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0
