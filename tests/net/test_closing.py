@@ -1,9 +1,10 @@
-"""A node that closes lets go of everything, whatever happens meanwhile."""
+"""Before a node takes part it takes nothing; when it closes it lets go of everything, whatever happens meanwhile."""
 
 import asyncio
 
 import pytest
 
+from cubecast.api.node import Node
 from cubecast.errors import Closed
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
@@ -45,5 +46,37 @@ def test_a_close_that_is_cancelled_closes_all_the_same():
             await asyncio.open_connection(*founder.address)
         await until(lambda: other.link_to(founder.place.node) is None, 10)
         await other.close()
+
+    run(main(), 20)
+
+
+def test_what_is_asked_before_the_start_is_refused_and_not_lost():
+    async def main():
+        node = Node(**FAST)
+        with pytest.raises(Closed, match="not started"):
+            node.subscribe("t")
+        with pytest.raises(Closed, match="not started"):
+            await node.publish("t", 1)
+        async with node, node.subscribe("t") as heard:
+            await node.publish("t", 2, wait="stable", timeout=5)
+            assert (await heard.next(5)).data == 2
+
+    run(main(), 20)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 50])
+def test_closing_ends_a_start_that_is_under_way(turns):
+    async def main():
+        founder = LiveNode(NodeConfig(**FAST))
+        await founder.start()
+        newcomer = LiveNode(NodeConfig(join=(founder.address,), **FAST | {"patience": 60.0}))
+        starting = asyncio.create_task(newcomer.start())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await newcomer.close()
+        await asyncio.gather(starting, return_exceptions=True)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*newcomer.address)
+        await founder.close()
 
     run(main(), 20)

@@ -23,7 +23,9 @@ class Quiet:
 
 def a_port(held=None, through=None):
     ignore = [].append
-    return LocalPort(NodeConfig(), lambda *_: None, held or ignore, through or ignore)
+    port = LocalPort(NodeConfig(), lambda *_: None, held or ignore, through or ignore)
+    port.open()
+    return port
 
 
 def test_a_topic_that_begins_while_its_reader_is_full_is_held_back_too():

@@ -29,10 +29,14 @@ class LocalPort:
         self._subscriptions = Subscriptions()
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
-        self._closed: CubecastError | None = None
+        self._closed: CubecastError | None = Closed("this node was not started yet")
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+
+    def open(self) -> None:
+        """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
+        self._closed = None
 
     # Subscribing
 

@@ -73,6 +73,8 @@ class LiveNode:
             raise
 
     def _live(self, admission: Admission, address: str) -> None:
+        if self._closed:
+            raise Closed("this node was closed before it took part")
         config, now = self.config, asyncio.get_running_loop().time()
         node, incarnation = admission.node, admission.incarnation
         self._directory.dimension = admission.dimension
@@ -180,6 +182,9 @@ class LiveNode:
 
     async def _shut(self) -> None:
         self._closed = True
+        if self._active is not None and not self._active.done():
+            self._active.set_exception(Closed("this node was closed before it took part"))
+            self._active.exception()  # whoever starts it gets it; if nobody does, that is no mistake
         if self._driver is not None:
             self._driver.stop()
             self._driver.end_journal(at_rest=not self._waiting())
@@ -199,6 +204,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)
 
