@@ -72,6 +72,24 @@ def test_what_is_no_host_is_bad_input(wrong):
     run(main(), 30)
 
 
+def test_who_lives_where_somebody_lived_does_not_call_itself(caplog):
+    async def main():
+        ann = LiveNode(NodeConfig(**FAST))
+        await ann.start()
+        bob = LiveNode(NodeConfig(join=(ann.address,), **FAST))
+        await bob.start()
+        await bob.close()
+        former = bob.address
+        caplog.set_level("INFO")
+        cid = LiveNode(NodeConfig(join=(ann.address,), listen=former, **FAST))
+        await cid.start()
+        assert cid.place.node not in (ann.place.node, bob.place.node)
+        assert "claims to be" not in caplog.text
+        await asyncio.gather(ann.close(), cid.close())
+
+    run(main(), 30)
+
+
 def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
     async def main():
         ann = LiveNode(NodeConfig(**FAST))

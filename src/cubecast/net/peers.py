@@ -119,6 +119,8 @@ class Peers:
         place, me = greeting.place, self._directory.me
         if me is None or self._closed:
             return Refused("this node is not ready yet", retry=True)
+        if place.instance == me.instance:
+            return Refused("this is the node that calls", retry=True)
         objection = self._directory.objection(place)
         if objection is not None:
             return objection
@@ -170,6 +172,8 @@ class Peers:
     async def _call(self, node: NodeId) -> None:
         place, me = self._directory.places[node], self._directory.me
         assert me is not None, "only a node with a place calls others"
+        if place.address == me.address and node not in self._dial_through:
+            raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
         address = self._dial_through.get(node) or Address.parse(place.address)
         connection, answer = await call(address, greeting, budget=self._budget)
