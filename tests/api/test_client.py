@@ -196,6 +196,20 @@ def test_questions_are_answered():
     run(main())
 
 
+def test_a_service_that_loses_its_subscription_says_so():
+    async def main():
+        port = Bus().port()
+        told = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with Client(port).serve("double", lambda message: message.json() * 2):
+            port.lose(OutcomeUnknown("the node is gone"))
+            await until(lambda: told)
+        assert "the service on double ended" in told[0]["message"]
+        assert "the node is gone" in str(told[0]["exception"])
+
+    run(main())
+
+
 def test_a_message_can_be_answered_where_it_is_read():
     async def main():
         ann, bob = pair()

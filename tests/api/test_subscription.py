@@ -161,6 +161,25 @@ def test_block_does_not_wait_for_ever_for_one_that_reads_nothing():
     run(main())
 
 
+def test_pausing_often_leaves_one_clock_running(monkeypatch):
+    async def main():
+        ann, bob, port = ends()
+        loop = asyncio.get_running_loop()
+        clocks = []
+        async with bob.subscribe("t", gaps="ignore", budget=ONE, patience=60) as heard:
+            monkeypatch.setattr(loop, "call_later", lambda *arguments: clocks.append(arguments))
+            for value in range(20):
+                await ann.publish("t", number(value))
+                assert int((await heard.take(1))[0].data) == value
+                heard_nothing_more = asyncio.ensure_future(heard.next())
+                await asyncio.sleep(0)
+                heard_nothing_more.cancel()
+            monkeypatch.undo()
+        assert port.calls.count(("pause", 1)) == 20 and len(clocks) == 1
+
+    run(main())
+
+
 def test_disconnect_lets_what_has_arrived_be_read_and_then_says_why():
     async def main():
         ann, bob, port = ends()
@@ -215,6 +234,13 @@ def test_what_was_dropped_is_named_in_bounded_space():
         dropped.add(Batch(Origin("t", 1, 0), counter, [b""]))
     gap = dropped.gap("slow")
     assert gap.count == 5 * MAX_RUNS and len(gap.missing) == MAX_RUNS
+
+
+def test_news_of_a_gap_that_names_nothing_is_not_dropped_without_trace():
+    dropped = Dropped(">")
+    assert not dropped
+    dropped.add(Gap("t", "moved to another node"))
+    assert dropped
 
 
 def test_the_loss_of_the_port_is_told_after_what_has_arrived():

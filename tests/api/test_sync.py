@@ -112,3 +112,18 @@ def test_connect_can_be_entered_or_awaited():
         opened.kill()
 
     run(main())
+
+
+def test_what_another_thread_took_is_not_missed():
+    class Shared:
+        fetched = 0
+
+        async def take(self, most: int, timeout: float | None) -> list[str]:
+            self.fetched += 1
+            return ["event"] if self.fetched > 1 else []  # the first was taken before its fetcher looked
+
+    thread = sync.LoopThread()
+    try:
+        assert sync.SyncSubscription(thread, Shared()).next(1) == "event"
+    finally:
+        thread.stop()

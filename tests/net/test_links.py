@@ -2,9 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.directory import Directory
+from cubecast.net.handshake import Place, Refused
+from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.node import LiveNode
 from support.cluster import FAST, cluster
 from support.ports import free_addresses
@@ -54,6 +59,69 @@ def test_who_is_refused_leaves_no_journal(tmp_path):
             assert "id 0 is in use" in str(error)
         await founder.close()
         assert len(list(tmp_path.iterdir())) == 1
+
+    run(main(), 30)
+
+
+@pytest.mark.parametrize("wrong", [{"join": (Address("no..host", 1),)}, {"listen": Address("no..host", 0)}])
+def test_what_is_no_host_is_bad_input(wrong):
+    async def main():
+        with pytest.raises(BadInput, match=r"no\.\.host"):
+            await LiveNode(NodeConfig(**wrong, **FAST)).start()
+
+    run(main(), 30)
+
+
+def test_who_lives_where_somebody_lived_does_not_call_itself(caplog):
+    async def main():
+        ann = LiveNode(NodeConfig(**FAST))
+        await ann.start()
+        bob = LiveNode(NodeConfig(join=(ann.address,), **FAST))
+        await bob.start()
+        await bob.close()
+        former = bob.address
+        caplog.set_level("INFO")
+        cid = LiveNode(NodeConfig(join=(ann.address,), listen=former, **FAST))
+        await cid.start()
+        assert cid.place.node not in (ann.place.node, bob.place.node)
+        assert "claims to be" not in caplog.text
+        await asyncio.gather(ann.close(), cid.close())
+
+    run(main(), 30)
+
+
+def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
+    async def main():
+        ann = LiveNode(NodeConfig(**FAST))
+        await ann.start()
+        bob = LiveNode(NodeConfig(join=(ann.address,), **FAST))
+        await bob.start()
+        lost: list[int] = []
+        fair = Directory.objection
+
+        def taken(self: Directory, place: Place) -> Refused | None:
+            """Bob has accepted the newcomer when Ann finds that somebody else holds the id."""
+            assert self.me is not None
+            if self.me.node != ann.place.node or place.node == bob.place.node or (lost and place.node != lost[0]):
+                return fair(self, place)
+            if bob.link_to(place.node) is None:
+                return Refused("not yet", retry=True)
+            lost.append(place.node)
+            return Refused("somebody else was faster", retry=False)
+
+        cid = LiveNode(NodeConfig(join=(ann.address,), **FAST))
+        kept: list[bool] = []
+
+        async def apply(config: NodeConfig, instance: bytes, attempt: int) -> Admission:
+            kept.append(any(cid.link_to(peer.place.node) for peer in (ann, bob)))
+            return await apply_for_a_place(config, instance, attempt)
+
+        monkeypatch.setattr(Directory, "objection", taken)
+        monkeypatch.setattr("cubecast.net.node.apply_for_a_place", apply)
+        await cid.start()
+        assert lost and cid.place.node != lost[0] and kept == [False, False]
+        await until(lambda: bob.link_to(cid.place.node) is not None and lost[0] not in bob.machine.living)
+        await asyncio.gather(*(node.close() for node in (ann, bob, cid)))
 
     run(main(), 30)
 

@@ -71,3 +71,22 @@ def test_closing_ends_all_waiting():
                 await one
 
     run(main())
+
+
+def test_what_nobody_knows_is_not_called_stable_later():
+    async def main():
+        out = Outgoing("t", 100)
+        out.accept([b"a", b"b"])
+        out.take()
+        out.published = 2
+        out.acknowledged(1)
+        out.restarted()
+        await out.when_stable(1)
+        with pytest.raises(OutcomeUnknown):
+            await out.when_stable(2)
+        out.accept([b"c"])
+        out.close(Closed("over"))
+        with pytest.raises(Closed):
+            await out.when_stable(3)
+
+    run(main())

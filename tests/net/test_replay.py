@@ -1,5 +1,7 @@
 """A recorded node, told again what it was told, does again what it did; and a record that was altered shows."""
 
+from dataclasses import replace
+
 import pytest
 
 from cubecast.errors import RemoteProtocolError, TraceError
@@ -8,9 +10,10 @@ from cubecast.net.framing import Splitter, framed
 from cubecast.net.input_log import InputLog
 from cubecast.net.patterns import Selection
 from cubecast.net.replay import replay, replay_all
+from cubecast.protocol.contract import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Hello, Publication, Start
-from cubecast.protocol.vcube.cubecast.parameters import Detection
+from cubecast.protocol.vcube.cubecast.packets import Convoy, Entry, Hello, Publication, Start, WaveAck
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.wire.codec import decode, encode
 
@@ -49,6 +52,18 @@ def recorded(directory):
 def test_the_same_inputs_give_the_same_effects(tmp_path):
     recorded(tmp_path)
     assert replay_all(tmp_path) == (10, [])
+
+
+def test_a_node_that_aggregates_is_replayed_as_one(tmp_path):
+    parameters = replace(PARAMETERS, founders=0b11, aggregation=Aggregation.ON, max_batch=1)
+    machine = Cubecast(1, parameters)
+    log = InputLog(tmp_path, machine, parameters, b"instance")
+    log.step(machine.publish, "publish", 0.0, ("t", (b"y", b"z")))
+    answer = decode(encode(WaveAck(0, (), "t", 0, 1, (Entry(0, 0, 1, True),))))
+    effects = log.step(machine.on_packet, "packet", 1.0, (0, answer))
+    log.close()
+    assert any(isinstance(one, Send) and isinstance(one.packet, Convoy) for one in effects), "or nothing is tested"
+    assert replay_all(tmp_path) == (2, [])
 
 
 @pytest.mark.parametrize("missing", [3, 4, 7])

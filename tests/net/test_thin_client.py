@@ -212,11 +212,24 @@ def test_bad_input_is_refused_with_the_reason():
         port = ClientPort([Address("127.0.0.1", 1)])
         with pytest.raises(BadInput, match=r"127\.0\.0\.1:1"):
             await port.start(timeout=0.1)
+        port = ClientPort([Address("no..host", 1)])
+        with pytest.raises(BadInput, match="is no host"):
+            await port.start(timeout=0.1)
         more = [await connected(door) for _ in range(3)]
         with pytest.raises(BadInput, match="serves 4 clients"):
             extra = ClientPort([door.address])
             await extra.start(timeout=0.1)
         await asyncio.gather(*(client.close() for client in [ann, *more]))
+
+    run(main())
+
+
+def test_who_published_nothing_waits_for_nothing():
+    async def main():
+        (door,) = await opened()
+        ann = await connected(door)
+        await ann.stable("t", timeout=1)
+        await ann.close()
 
     run(main())
 

@@ -16,15 +16,17 @@ def named_gap(notice: GapNotice) -> Gap:
 class Dropped:
     """A gap in the making: consecutive losses of one publisher are one run."""
 
-    __slots__ = ("_count", "_latest", "_pattern", "_runs")
+    __slots__ = ("_count", "_is_any", "_latest", "_pattern", "_runs")
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._runs: list[Missing] = []
         self._latest: dict[tuple[Topic, int, int], int] = {}
         self._count = 0
+        self._is_any = False
 
     def add(self, event: Batch | Gap) -> None:
+        self._is_any = True
         if isinstance(event, Batch):
             self._count += len(event)
             self._add_run(event.topic, event.source, event.incarnation, event.counter, event.counter + len(event) - 1)
@@ -43,7 +45,8 @@ class Dropped:
             self._runs.append(Missing(*publisher, first, last))
 
     def __bool__(self) -> bool:
-        return bool(self._count)
+        """Was anything dropped, be it the news that nobody knows what is missing?"""
+        return self._is_any
 
     def gap(self, reason: str) -> Gap:
         return Gap(self._pattern, reason, tuple(self._runs), self._count)

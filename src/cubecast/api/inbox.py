@@ -62,6 +62,8 @@ class Inbox:
         self._gaps, self._when_slow, self._budget, self._patience = gaps, when_slow, budget, patience
         self._loop = asyncio.get_running_loop()
         self._last_read = 0.0
+        self._is_watched = False
+        """A look at whether it reads is due."""
         self._queue: deque[tuple[Batch | Gap | Dropped, int]] = deque()
         self._arrival = life.changed
         self._messages: list[Message | Gap] = []
@@ -94,7 +96,9 @@ class Inbox:
             if self.held >= self._budget and not self._life.is_paused:
                 self._life.pause()
                 self._last_read = self._loop.time()
-                self._loop.call_later(self._patience, self._check_progress)
+                if not self._is_watched:
+                    self._is_watched = True
+                    self._loop.call_later(self._patience, self._check_progress)
         elif self.held + size <= self._budget or not self.held:
             self._append(event, size)
         else:
@@ -103,7 +107,8 @@ class Inbox:
 
     def _check_progress(self) -> None:
         """Others wait for this reader, but not for one that has stopped."""
-        if self._life.is_paused and not self._life.ended:
+        self._is_watched = self._life.is_paused and not self._life.ended
+        if self._is_watched:
             left = self._last_read + self._patience - self._loop.time()
             if left > 0:
                 self._loop.call_later(left, self._check_progress)

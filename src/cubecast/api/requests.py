@@ -99,6 +99,13 @@ class Service:
         await self._subscription.ready()
 
     async def _serve(self) -> None:
+        try:
+            await self._answer_all()
+        except CubecastError as error:
+            if not isinstance(error, Closed):
+                self._report("ended: nobody is answered any more", error)
+
+    async def _answer_all(self) -> None:
         async for message in self._subscription:
             try:
                 if REPLY_TO not in message.headers:
@@ -120,8 +127,11 @@ class Service:
             try:
                 await answer(self._client, message, None, f"{type(error).__name__}: {error}")
             except CubecastError as unanswerable:
-                context = {"message": f"a request to {self._subscription.pattern} got no answer"}
-                asyncio.get_running_loop().call_exception_handler({**context, "exception": unanswerable})
+                self._report("left a request without an answer", unanswerable)
+
+    def _report(self, what: str, error: CubecastError) -> None:
+        context = {"message": f"the service on {self._subscription.pattern} {what}", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
 
     async def close(self) -> None:
         self._on_close(self)

@@ -80,9 +80,11 @@ class SyncSubscription:
 
     def next(self, timeout: float | None = None) -> Message | Gap:
         """The next event; `TimeoutError` when none comes in time, `Closed` when none will come."""
-        if not self._fetched:
-            self._thread.run(self._fetch(timeout))
-        return self._fetched.popleft()
+        while True:
+            try:
+                return self._fetched.popleft()
+            except IndexError:  # or another thread took what this one fetched
+                self._thread.run(self._fetch(timeout))
 
     async def _fetch(self, timeout: float | None) -> None:
         self._fetched.extend(await self._subscription.take(AT_ONCE, timeout))

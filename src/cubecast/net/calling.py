@@ -34,7 +34,10 @@ async def call(
 
     try:
         async with asyncio.timeout(timeout):
-            _, connection = await loop.create_connection(protocol, address.host, address.port)
+            try:
+                _, connection = await loop.create_connection(protocol, address.host, address.port)
+            except ValueError as error:
+                raise OSError(f"{address.host!r} is no host: {error}") from None
             connection.send(encode(opening))
             try:
                 answer = await answered

@@ -197,7 +197,10 @@ class ClientPort:
     def _on_status(self, message: StatusReply) -> None:
         future = self._asked.get(message.request)
         if future is not None and not future.done():
-            future.set_result(message.status)
+            if "error" in message.status:
+                future.set_exception(CubecastError(message.status["error"]))
+            else:
+                future.set_result(message.status)
 
     def _refused(self, reason: str) -> None:
         log.error("the node refused a publication: %s", reason)

@@ -1,4 +1,4 @@
-"""One TCP connection that carries frames: what is sent in one turn of the event loop is one write.
+"""One TCP connection that carries frames: what is sent in one turn of the event loop is one write, if it is not much.
 
 No task, stream or future per frame. What a connection may hold for a peer that does not read is bounded: beyond
 `budget` bytes it is aborted, and whoever sent them learns it from `on_lost`.
@@ -13,6 +13,8 @@ from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
 from cubecast.net.turn import Turn
 
 DEFAULT_BUDGET = 32 << 20
+FULL_ABOVE, ROOM_BELOW = 1 << 20, 1 << 18
+"""Bytes that wait for the peer to read: with more a connection is full, with less it has room again."""
 
 
 class Connection(asyncio.Protocol):
@@ -57,6 +59,8 @@ class Connection(asyncio.Protocol):
         out.append(header(frame) if head is None else head)
         out.append(frame)
         self._out_bytes += len(frame) + HEADER.size
+        if self._out_bytes > FULL_ABOVE:
+            self.flush()  # so that who sends much in one turn learns in it that the connection is full
 
     def flush(self) -> None:
         """Write what is queued now."""
@@ -112,7 +116,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=1 << 20, low=1 << 18)
+        self._transport.set_write_buffer_limits(high=FULL_ABOVE, low=ROOM_BELOW)
         peer = transport.get_extra_info("peername")
         self.label = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a local peer"
         self._on_open(self)

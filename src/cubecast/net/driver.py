@@ -5,11 +5,13 @@ sees what they tell of.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
+from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
@@ -36,6 +38,8 @@ from cubecast.wire.codec import decode, encode
 if TYPE_CHECKING:
     from cubecast.net.input_log import InputLog
     from cubecast.net.journal import Journal
+
+log = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
@@ -162,9 +166,12 @@ class Driver:
             key = next(iter(waiting))
             frame = waiting.pop(key)
             self._deferred_bytes -= len(frame)
-            packet, now = decode(frame), monotonic()
-            packet.born = now
-            self._input("packet", now, key[0], packet)
+            try:
+                packet, now = decode(frame), monotonic()
+                packet.born = now
+                self._input("packet", now, key[0], packet)
+            except RemoteProtocolError as error:  # of the peer's making, and not for the reader who made room
+                log.warning("a publication from node %s that had to wait was refused: %s", key[0], error)
         if waiting:
             # The first ones filled the subscriber up again.
             self._deferred[topic] = waiting | self._deferred[topic]

@@ -39,6 +39,8 @@ from cubecast.net.port import GapNotice, Port
 MOST_SUBSCRIPTIONS = 10_000
 MOST_REQUESTS = 1_000
 """Questions of one client that may be open at a time."""
+MOST_STATUS = 1 << 20
+"""Bytes of an answer about the node; a client hangs up on frames that are too large."""
 TOPICS_REMEMBERED = 1_000
 """Topics for which a client may still ask about stability."""
 FULL_FOR = 2.0
@@ -278,7 +280,10 @@ class Gateway:
     def _on_status_request(self, message: StatusRequest) -> None:
         def done(future: asyncio.Future[dict[str, Any]]) -> None:
             error = future.exception()
-            self.send(StatusReply(message.request, future.result() if error is None else {"error": str(error)}))
+            status = future.result() if error is None else {"error": str(error)}
+            if len(encode(status)) > MOST_STATUS:
+                status = {"error": "there is more to say about this node than fits into one answer"}
+            self.send(StatusReply(message.request, status))
 
         self._asked += 1
         self._check_requests()

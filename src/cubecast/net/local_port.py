@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
@@ -10,6 +12,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
+from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 
 Call = Callable[..., None]
@@ -26,10 +29,14 @@ class LocalPort:
         self._subscriptions = Subscriptions()
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
-        self._closed: CubecastError | None = None
+        self._closed: CubecastError | None = Closed("this node was not started yet")
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+
+    def open(self) -> None:
+        """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
+        self._closed = None
 
     # Subscribing
 
@@ -122,9 +129,10 @@ class LocalPort:
         return (self._outgoing.get(topic) or self._out(topic)).when_stable(accepted)
 
     async def published_all(self) -> None:
-        """Until everything accepted is stable."""
+        """Until everything accepted is stable, or nobody can know any more."""
         for out in list(self._outgoing.values()):
-            await out.when_stable(out.accepted)
+            with suppress(CubecastError):
+                await out.when_stable(out.accepted)
 
     # The node around it
 
@@ -158,6 +166,8 @@ class LocalPort:
 
     def on_interest_matched(self, topic: Topic) -> None:
         self._subscriptions.attach_matching(topic)
+        if self._subscriptions.is_paused(topic):
+            self._hold_back(topic)  # who is full is full for topics that begin now, too
 
     def on_interest_known(self) -> None:
         self._subscriptions.interest_known()
@@ -192,12 +202,15 @@ class LocalPort:
         self._subscriptions.end_all(error)
 
     def describe(self) -> dict[str, Any]:
+        subscribed = self._subscriptions.topics
         outgoing = {
             out.topic: {"accepted": out.accepted, "stable": out.stable, "bytes_under_way": out.bytes}
-            for out in self._outgoing.values()
+            for out in islice(self._outgoing.values(), MOST_SHOWN)
         }
         return {
             "subscriptions": len(self._subscriptions),
-            "subscribed": self._subscriptions.topics,
+            "subscribed": subscribed[:MOST_SHOWN],
+            "subscribed_in_all": len(subscribed),
             "outgoing": outgoing,
+            "outgoing_in_all": len(self._outgoing),
         }

@@ -19,7 +19,7 @@ from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
-from cubecast.net.status import describe
+from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,8 @@ class LiveNode:
             raise
 
     def _live(self, admission: Admission, address: str) -> None:
+        if self._closed:
+            raise Closed("this node was closed before it took part")
         config, now = self.config, asyncio.get_running_loop().time()
         node, incarnation = admission.node, admission.incarnation
         self._directory.dimension = admission.dimension
@@ -108,6 +110,7 @@ class LiveNode:
         if self._driver is not None:
             self._driver.stop()
             self._driver.drop_journal()
+        self._peers.hang_up()
         self._directory.vacate()
 
     @property
@@ -142,7 +145,7 @@ class LiveNode:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
-            "waiting": self._waiting(),
+            "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
         }
 
@@ -159,7 +162,8 @@ class LiveNode:
         except TimeoutError:
             waiting = self._waiting()
             log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
-        await self._shut()
+        finally:
+            await self._shut()
 
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
@@ -178,6 +182,9 @@ class LiveNode:
 
     async def _shut(self) -> None:
         self._closed = True
+        if self._active is not None and not self._active.done():
+            self._active.set_exception(Closed("this node was closed before it took part"))
+            self._active.exception()  # whoever starts it gets it; if nobody does, that is no mistake
         if self._driver is not None:
             self._driver.stop()
             self._driver.end_journal(at_rest=not self._waiting())
@@ -197,6 +204,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)
 

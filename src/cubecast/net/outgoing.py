@@ -22,8 +22,8 @@ class Outgoing:
     """Counts messages in the order of acceptance: accepted ≥ given ≥ published ≥ stable."""
 
     __slots__ = (
-        *("_base", "_marks", "_room", "_waiters", "accepted", "budget", "bytes", "given", "is_dirty"),
-        *("pending", "pending_bytes", "published", "stable", "topic"),
+        *("_base", "_marks", "_room", "_unknown", "_waiters", "_why", "accepted", "budget", "bytes", "given"),
+        *("is_dirty", "pending", "pending_bytes", "published", "stable", "topic"),
     )
 
     def __init__(self, topic: Topic, budget: int) -> None:
@@ -41,6 +41,9 @@ class Outgoing:
         self._marks: deque[tuple[int, int]] = deque()
         self._room: list[asyncio.Future[None]] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._unknown = range(0)
+        """The last ones of which nobody knows how far they came."""
+        self._why: CubecastError | None = None
 
     def accept(self, payloads: Sequence[bytes]) -> int:
         size = weight(payloads)
@@ -82,7 +85,9 @@ class Outgoing:
 
     def when_stable(self, accepted: int) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if accepted <= self.stable:
+        if self._why is not None and accepted in self._unknown:
+            future.set_exception(self._why)
+        elif accepted <= self.stable:
             future.set_result(None)
         else:
             heappush(self._waiters, (accepted, id(future), future))
@@ -105,6 +110,8 @@ class Outgoing:
                 room.set_exception(error)
 
     def _settle(self, stable: int, error: CubecastError | None) -> None:
+        if error is not None and stable > self.stable:
+            self._unknown, self._why = range(self.stable + 1, stable + 1), error
         self.stable = stable
         while self._marks and self._marks[0][0] <= stable:
             self.bytes -= self._marks.popleft()[1]

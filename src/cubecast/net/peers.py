@@ -99,14 +99,18 @@ class Peers:
         """Bytes that wait for each peer to read."""
         return {node: link.queued for node, link in sorted(self._links.items())}
 
-    def close(self) -> None:
-        """Say goodbye to everybody."""
-        self._closed = True
+    def hang_up(self) -> None:
+        """Say goodbye to everybody. A link belongs to the id it was opened under and must not outlive it."""
         for dial in self._dials.values():
             dial.task.cancel()
-        for link in list(self._links.values()):
+        links, self._links = self._links, {}
+        for link in links.values():
             link.send(bytes([CONTROL]))
             link.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self.hang_up()
 
     # Others call
 
@@ -115,6 +119,8 @@ class Peers:
         place, me = greeting.place, self._directory.me
         if me is None or self._closed:
             return Refused("this node is not ready yet", retry=True)
+        if place.instance == me.instance:
+            return Refused("this is the node that calls", retry=True)
         objection = self._directory.objection(place)
         if objection is not None:
             return objection
@@ -149,7 +155,7 @@ class Peers:
                     return
                 except ConnectionRefusedError:
                     refusals += 1
-                except (OSError, RemoteProtocolError, BadInput, ValueError) as error:  # a host may be no host at all
+                except (OSError, RemoteProtocolError, BadInput) as error:
                     log.info("node %s does not answer: %s", node, error)
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0
@@ -166,6 +172,8 @@ class Peers:
     async def _call(self, node: NodeId) -> None:
         place, me = self._directory.places[node], self._directory.me
         assert me is not None, "only a node with a place calls others"
+        if place.address == me.address and node not in self._dial_through:
+            raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
         address = self._dial_through.get(node) or Address.parse(place.address)
         connection, answer = await call(address, greeting, budget=self._budget)

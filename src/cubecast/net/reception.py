@@ -52,6 +52,8 @@ class Reception:
         except OSError as error:
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be opened: {error.strerror or error}"
             raise BadInput(f"address {listen} {reason}; choose another one with --listen") from None
+        except ValueError as error:
+            raise BadInput(f"address {listen} is none: {error}; choose another one with --listen") from None
         port = self._server.sockets[0].getsockname()[1]
         self.address = self._config.advertise or Address(listen.host, port)
         return self.address

@@ -59,6 +59,9 @@ class RemotePublications:
 
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         future: asyncio.Future[None] = self._loop.create_future()
+        if not accepted:
+            future.set_result(None)  # nothing was ever published here
+            return future
         if accepted <= self._outbox.base:
             future.set_exception(OutcomeUnknown(f"the node that took this publication on {topic} is gone"))
             return future

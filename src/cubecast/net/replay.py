@@ -12,12 +12,13 @@ from cubecast.net.framing import Splitter
 from cubecast.net.input_log import INPUTS_SUFFIX, LogHeader, LogStep, encode_effects
 from cubecast.net.patterns import Selection
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.wire.codec import decode
 
 LONGEST_RECORD = 1 << 30
 _PIECE = 1 << 20
+_MODES = {"detection": Detection, "aggregation": Aggregation}
 _headers = msgspec.msgpack.Decoder(LogHeader)
 _steps = msgspec.msgpack.Decoder(LogStep)
 
@@ -82,7 +83,8 @@ def _records(path: Path) -> Iterator[bytes]:
 def _machine(record: bytes, path: Path) -> Cubecast:
     try:
         header = _headers.decode(record)
-        parameters = Parameters(**header.parameters | {"detection": Detection(header.parameters["detection"])})
+        chosen = {name: kind(header.parameters[name]) for name, kind in _MODES.items()}
+        parameters = Parameters(**header.parameters | chosen)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
         raise TraceError(f"{path} is no record of a node's inputs: {error}") from None
     return Cubecast(header.node, parameters, incarnation=header.incarnation)

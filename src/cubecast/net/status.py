@@ -13,7 +13,7 @@ from cubecast.net.handshake import Place
 from cubecast.net.peers import Peers
 
 MOST_SHOWN = 1000
-"""Topics and held publications; an answer must fit into a frame."""
+"""Of topics, held publications and so on; an answer must fit into a frame."""
 
 
 def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Driver | None) -> dict[str, Any]:

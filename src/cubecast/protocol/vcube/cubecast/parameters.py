@@ -58,6 +58,8 @@ class Parameters:
         for name in ("retry", "round_length", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
+        if self.eager < 0:
+            raise BadInput(f"eager must be at least 0, not {self.eager}")
         if not 0 <= self.ack_delay < self.retry:
             raise BadInput(f"ack_delay must be at least 0 and less than retry, not {self.ack_delay}")
         if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
@@ -68,6 +70,11 @@ class Parameters:
     @property
     def size(self) -> int:
         return 1 << self.dimension
+
+    @property
+    def hurry_from(self) -> int:
+        """The own publication that makes so many unstable asks to be acknowledged at once: soon the next ones wait."""
+        return max(1, min(self.eager or self.window, self.window) // 2)
 
     @property
     def universe(self) -> int:

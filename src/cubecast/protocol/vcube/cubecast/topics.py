@@ -177,7 +177,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
-            self.hurried or self.unstable + 1 >= max(1, (context.parameters.eager or context.parameters.window) // 2),
+            self.hurried or self.unstable + 1 >= context.parameters.hurry_from,
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
