@@ -70,9 +70,12 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, kept: int):
     assert [row.kind for row in events(1, [path])] == ["start", "subscribe", "cut", "crash"]
 
 
-def test_damage_anywhere_else_is_an_error(tmp_path: Path):
+@pytest.mark.parametrize(
+    "damage", [b'["publish', b'["poblish"', b'5 \n["publish"', b'[]\n["publish"', b'[[]]\n["publish"']
+)
+def test_damage_anywhere_else_is_an_error(tmp_path: Path, damage: bytes):
     path = written(tmp_path, 0, PUBLISHER)
-    path.write_bytes(path.read_bytes().replace(b'["publish"', b'["publish', 1))
+    path.write_bytes(path.read_bytes().replace(b'["publish"', damage, 1))
     with pytest.raises(TraceError, match="line 2: this is not a line of a journal"):
         list(events(0, [path]))
     with pytest.raises(TraceError, match="holds no journals"):

@@ -18,6 +18,7 @@ from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import Kind
 
 JOURNAL_SUFFIX = ".jsonl"
+_KINDS = frozenset(map(str, Kind))
 
 
 class JournalWriter:
@@ -125,9 +126,12 @@ def _lines(path: Path) -> Iterator[list[Any]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield json.loads(line)
+                found = json.loads(line)
             except ValueError:
-                raise TraceError(f"{path}, line {number}: this is not a line of a journal") from None
+                found = None
+            if not isinstance(found, list) or len(found) < 2 or str(found[0]) not in _KINDS:
+                raise TraceError(f"{path}, line {number}: this is not a line of a journal")
+            yield found
 
 
 def journals(directory: Path) -> dict[NodeId, list[Path]]:

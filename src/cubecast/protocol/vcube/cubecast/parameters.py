@@ -39,7 +39,7 @@ class Parameters:
     max_batch_bytes: int = 65_536
     """Payload bytes per publication at most; a larger message goes alone."""
     ack_delay: float = 0.0
-    """How long acknowledgements may wait for company; publishers that need theirs say so in the publication."""
+    """How long acknowledgements may wait for company, at each level of a tree; who needs them says so (`hurry`)."""
     retry: float = 400.0
     """After this long without an answer things are sent again; more than a round trip."""
     detection: Detection = Detection.DRIVER
