@@ -26,6 +26,7 @@ Example, three nodes on this machine:
 @click.command(epilog=EXAMPLE)
 @click.option("--id", "node", type=int, metavar="N", help="The id to hold; without, a free one is assigned.")
 @click.option("--listen", metavar="HOST:PORT", help="Where others find this node (default 127.0.0.1 and a free port).")
+@click.option("--advertise", metavar="HOST:PORT", help="What others dial, when it is not what this node listens on.")
 @click.option(
     "--join", metavar="HOST:PORT", multiple=True, help="Any member of the cluster; without, a new one begins."
 )
@@ -41,8 +42,8 @@ def node(config: Path | None, as_json: bool, **options: Any) -> None:
     """Run one node. It leaves in good order on SIGTERM or Ctrl-C."""
     settings = load(config) if config is not None else {}
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    if "listen" in given:
-        given["listen"] = Address.parse(given["listen"])
+    for name in {"listen", "advertise"} & set(given):
+        given[name] = Address.parse(given[name])
     if "join" in given:
         given["join"] = tuple(Address.parse(one) for one in given["join"])
     if "trace" in given:

@@ -13,6 +13,7 @@ MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
 
 LOOPBACK = Address("127.0.0.1", 0)
+ANYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,8 @@ class NodeConfig:
             raise BadInput(f"the cluster file lists {sorted(self.peers)}; this node's id {self.node} is not among them")
         if self.node in self.peers and self.listen == LOOPBACK:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
+        if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:
+            raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if not 1 <= self.max_payload <= MAX_PAYLOAD:
