@@ -24,7 +24,7 @@ from cubecast.net.gateway_messages import (
     encode,
 )
 from support.bus import Bus
-from support.running import run
+from support.running import run, until
 
 NUMBERS = st.integers(0, 3)
 TOPICS = st.sampled_from(["a", "a.b", "a.*", ">", "", "a..b", "_inbox.1", "x" * 300])
@@ -138,8 +138,7 @@ def test_a_silent_client_is_taken_for_dead():
         wire = Wire()
         gateway = Gateway(Bus().port(), wire, silent_for=0.02)
         gateway.on_frames([encode(Ping())])
-        while not wire.aborted:
-            await asyncio.sleep(0.005)
+        await until(lambda: wire.aborted)
         assert "said nothing" in wire.aborted[0]
         gateway.close()
 

@@ -15,5 +15,5 @@ def test_memory_stays_within_budgets_and_the_others_go_on(tmp_path):
     assert found.growth[NEVER_READS] < PEER_BUDGET + UNSTABLE + MARGIN
     assert max(found.growth[node] for node in PUBLISHERS) < TOPIC_BUDGET + UNSTABLE + MARGIN
     assert found.held > 100, "publishers are held back"
-    assert len(found.during) > len(found.before) / 10, "the talk goes on"
+    assert len(found.during) > len(found.before) / 3, "the talk goes on"
     assert found.caught_up

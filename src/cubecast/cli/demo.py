@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import EXIT_CODES, VIOLATED, errors, json_option, output, print_json, progress, seed_option
+from cubecast.cli.spark_options import spark_options
 from cubecast.experiments.demo import DAMAGED, TRACE, run_demo
 from cubecast.report.demo_tables import demo_tables
 
@@ -19,15 +20,17 @@ Example:
 @click.option(
     "--out", default="out/demo", show_default=True, type=click.Path(path_type=Path), help="Where everything goes."
 )
-@click.option("--master", help="Spark master URL; default: all cores of this machine.")
+@spark_options
 @seed_option
 @json_option
 @click.pass_context
-def demo(context: click.Context, out: Path, master: str | None, seed: int, as_json: bool) -> None:
+def demo(
+    context: click.Context, out: Path, master: str | None, conf: tuple[tuple[str, str], ...], seed: int, as_json: bool
+) -> None:
     """Eight live nodes talk, one is killed, one joins; two judges read the traces; a damaged one must be caught."""
     with progress("demonstration") as bar:
         say = (lambda text: bar.update(bar.task_ids[0], description=text)) if errors.is_terminal else errors.print
-        result = run_demo(out, seed, master, say)
+        result = run_demo(out, seed, say, master, conf)
     if as_json:
         print_json(result)
     else:

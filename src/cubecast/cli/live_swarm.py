@@ -1,5 +1,6 @@
 """`cubecast swarm --live`: schedules of real accidents to real processes."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -7,10 +8,12 @@ import click
 
 from cubecast.cli.common import OK, VIOLATED, output, print_json, progress
 from cubecast.experiments.live_faults.run import LiveFailure
-from cubecast.experiments.live_faults.swarm import torment, verified_with_spark
+from cubecast.experiments.live_faults.swarm import torment
 
 
-def live_swarm(directory: Path, seed: int, schedules: int, *, spark: bool, as_json: bool) -> NoReturn:
+def live_swarm(
+    directory: Path, seed: int, schedules: int, second_judge: Callable[[], dict[str, str]] | None, *, as_json: bool
+) -> NoReturn:
     """Tell of every schedule as it ends; end the program with the exit code of the verdict."""
     found: dict[str, Any] = {"seed": seed, "schedules": [], "failure": None}
     try:
@@ -21,8 +24,8 @@ def live_swarm(directory: Path, seed: int, schedules: int, *, spark: bool, as_js
                     output.print(f"{one['verdict']} {one['deliveries']:,} deliveries · {one['schedule']}", markup=False)
     except LiveFailure as failure:
         found["failure"] = str(failure)
-    if spark and found["failure"] is None:
-        found["spark"] = verified_with_spark(directory, None)
+    if second_judge is not None and found["failure"] is None:
+        found["spark"] = second_judge()
     if as_json:
         print_json(found)
     elif found["failure"] is not None:

@@ -7,8 +7,10 @@ import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
 from cubecast.cli.live_swarm import live_swarm
+from cubecast.cli.spark_options import spark_options
 from cubecast.experiments import exhaustive as tiny_worlds
 from cubecast.experiments import swarm as experiment
+from cubecast.experiments.live_faults.swarm import verified_with_spark
 from cubecast.report.swarm import swarm_table
 from cubecast.sim.schedule import Schedule
 
@@ -32,6 +34,7 @@ Example:
     help="Instead: accidents to real processes and links; everything they leave goes below DIR.",
 )
 @click.option("--spark", is_flag=True, help="With --live: let Spark verify the same traces too.")
+@spark_options
 @click.option("--replay", help="Run this one schedule, as a failure printed it.")
 @seed_option
 @json_option
@@ -42,6 +45,8 @@ def swarm(
     exhaustive: int | None,
     live: Path | None,
     spark: bool,
+    master: str | None,
+    conf: tuple[tuple[str, str], ...],
     replay: str | None,
     seed: int,
     as_json: bool,
@@ -50,7 +55,8 @@ def swarm(
     if exhaustive is not None:
         _explore(exhaustive, as_json)
     if live is not None:
-        live_swarm(live, seed, 10 if schedules is None else schedules, spark=spark, as_json=as_json)
+        judge = (lambda: verified_with_spark(live, master, conf)) if spark else None
+        live_swarm(live, seed, 10 if schedules is None else schedules, judge, as_json=as_json)
     if schedules is None:
         schedules = 1000
     if replay is not None:

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -23,7 +23,13 @@ REPORT = "report.html"
 PARTS = ("journals", "logs", TRACE, DAMAGED)
 
 
-def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+def run_demo(
+    directory: Path,
+    seed: int,
+    say: Callable[[str], None],
+    master: str | None = None,
+    conf: Iterable[tuple[str, str]] = (),
+) -> dict[str, Any]:
     """Everything below `directory`; what happened, for tables."""
     began = time.perf_counter()
     require_drawing()
@@ -35,7 +41,7 @@ def run_demo(directory: Path, seed: int, master: str | None, say: Callable[[str]
     say("checking the trace, and a damaged copy of it, with the reference checker")
     checked = {name: check_directory(path).to_json() for name, path in traces.items()}
     say("starting Spark and verifying the same traces")
-    verified, measured = _with_spark(traces, master, directory / REPORT)
+    verified, measured = _with_spark(traces, master, conf, directory / REPORT)
     return {
         "seed": seed,
         **talk,
@@ -72,7 +78,9 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
         writer.write_all(mutant)
 
 
-def _with_spark(traces: dict[str, Path], master: str | None, report: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _with_spark(
+    traces: dict[str, Path], master: str | None, conf: Iterable[tuple[str, str]], report: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Each trace's verdict, and the metrics of the true one, which the report is about."""
     from cubecast.pipeline.metrics.measure import measure
     from cubecast.pipeline.session import LIGHT_JVM, spark_session
@@ -80,7 +88,7 @@ def _with_spark(traces: dict[str, Path], master: str | None, report: Path) -> tu
     from cubecast.pipeline.verify import verify
     from cubecast.report.build import write_trace_report
 
-    spark = spark_session(master, jvm=LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
+    spark = spark_session(master, conf, LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
     both = verify(spark, list(traces.values()))
     verified = {Path(one.run.directory).name: Verification((one,), both.wall_seconds) for one in both.runs}
     metrics = measure(spark, [traces[TRACE]])

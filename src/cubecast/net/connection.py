@@ -78,10 +78,6 @@ class Connection(asyncio.Protocol):
         """Bytes that wait for the peer to read."""
         return self._out_bytes + (0 if self._transport is None else self._transport.get_write_buffer_size())
 
-    @property
-    def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
-
     def pause_reading(self) -> None:
         if self._transport is not None:
             self._transport.pause_reading()

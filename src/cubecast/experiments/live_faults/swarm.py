@@ -1,7 +1,7 @@
 """Many seeded schedules against live clusters, one after another, until one breaks a promise."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cubecast.errors import BadInput
@@ -22,10 +22,11 @@ def torment(directory: Path, seed: int, schedules: int) -> Iterator[Outcome]:
         yield asyncio.run(run_schedule(draw(one, patience=PATIENCE), below, patience=PATIENCE))
 
 
-def verified_with_spark(directory: Path, master: str | None) -> dict[str, str]:
+def verified_with_spark(directory: Path, master: str | None, conf: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The same traces, judged a second time by the pipeline: verdicts by run."""
     from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.verify import verify
 
     traces = sorted(directory.glob("seed-*/trace"))
-    return {Path(one.run.directory).parent.name: one.verdict for one in verify(spark_session(master), traces).runs}
+    verified = verify(spark_session(master, conf), traces)
+    return {Path(one.run.directory).parent.name: one.verdict for one in verified.runs}
