@@ -29,7 +29,7 @@ test: setup java     ## everything but the slow tests, under 12 minutes on two c
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: setup java ## the slow tests too
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=exploring
 
 check: setup         ## format, lint, types, tidy, fast tests: under a minute
 	$(BIN)/ruff format --check .

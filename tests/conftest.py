@@ -5,9 +5,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# A slow machine is no failure: no example is timed.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# A slow machine is no failure: no example is timed. The everyday suite tries the same examples every time, so that what
+# fails was broken by the change at hand; `make test-all` looks for new ones.
+settings.register_profile("everyday", deadline=None, derandomize=True)
+settings.register_profile("exploring", deadline=None, print_blob=True)
+settings.load_profile("everyday")
+
+LONGEST_SLOW_TEST = 3600
 
 TEST_OPTIONS = (
     ("spark.driver.memory", "1g"),
@@ -41,3 +45,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(LONGEST_SLOW_TEST))
