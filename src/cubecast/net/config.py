@@ -6,6 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
+from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
@@ -59,6 +60,13 @@ class NodeConfig:
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
     """Where the node remembers its incarnation."""
+    tls: TlsSettings | None = None
+    """Without, connections are not encrypted and nobody proves anything by a certificate."""
+    policy: Path | None = None
+    """Who may do what; without, every client may do everything."""
+    limits: Limits = field(default_factory=Limits)
+    insecure: bool = False
+    """Listen beyond this machine without TLS."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:

@@ -19,6 +19,7 @@ from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.security.security import Security
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
@@ -36,6 +37,7 @@ class LiveNode:
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
+        self.security = Security(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
         events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)

@@ -9,7 +9,7 @@ from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 
-_PATHS = ("journal", "inputs", "data")
+_PATHS = ("journal", "inputs", "data", "policy")
 _ADDRESSES = ("listen", "advertise")
 
 
