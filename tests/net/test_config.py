@@ -7,6 +7,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 
 EVERYWHERE = Address("0.0.0.0", 7400)
+HERE = Address("10.0.0.7", 7400)
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,8 @@ EVERYWHERE = Address("0.0.0.0", 7400)
     [
         ({"listen": EVERYWHERE}, "advertise"),
         ({"listen": Address("::", 7400)}, "advertise"),
+        ({"listen": EVERYWHERE, "advertise": HERE}, "without TLS .* --insecure"),
+        ({"listen": HERE}, "without TLS .* --insecure"),
         ({"dimension": 0}, "dimension"),
         ({"node": 64}, "does not exist"),
         ({"max_payload": 1 << 21}, "largest payload"),
@@ -26,4 +29,4 @@ def test_refused(settings, reason):
 
 
 def test_a_node_that_listens_everywhere_says_where_it_is_found():
-    assert NodeConfig(listen=EVERYWHERE, advertise=Address("10.0.0.7", 7400)).advertise == ("10.0.0.7", 7400)
+    assert NodeConfig(listen=EVERYWHERE, advertise=HERE, insecure=True).advertise == HERE

@@ -12,6 +12,8 @@ main = CubecastGroup(
         "sub": "cubecast.cli.sub:sub",
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
+        "certs": "cubecast.cli.certs:certs",
+        "token": "cubecast.cli.token:token",
         "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cubecast.cli.security_options import security_options, take_security
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.loop import run
@@ -36,6 +37,7 @@ Example, three nodes on this machine:
 @click.option("--trace", type=click.Path(path_type=Path, file_okay=False), help="Where to write this node's journal.")
 @click.option("--cluster", help="The cluster's name; nodes of other clusters are refused.")
 @click.option("--dimension", type=int, help="A new cluster's cube has 2^dimension ids.")
+@security_options
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml", help="All settings.")
 @click.option("--json", "as_json", is_flag=True, help="Say where the node listens as one JSON object.")
 def node(config: Path | None, as_json: bool, **options: Any) -> None:
@@ -48,6 +50,7 @@ def node(config: Path | None, as_json: bool, **options: Any) -> None:
         given["join"] = tuple(Address.parse(one) for one in given["join"])
     if "trace" in given:
         given["journal"] = given.pop("trace")
+    given |= take_security(given, settings)
     run(_serve(NodeConfig(**settings | given), as_json))
 
 
@@ -56,6 +59,7 @@ async def _serve(config: NodeConfig, as_json: bool) -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     live = LiveNode(config)
+    loop.add_signal_handler(signal.SIGHUP, live.reload)
     starting = asyncio.ensure_future(live.start())
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)

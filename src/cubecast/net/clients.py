@@ -7,6 +7,7 @@ from cubecast.net.connection import Connection
 from cubecast.net.gateway import Gateway
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
 from cubecast.net.port import Port
+from cubecast.net.security.door import OPEN_VISITOR, Visitor
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +20,9 @@ class Clients:
         self._port, self._answer, self._most, self._budget = port, answer, most, budget
         self._gateways: dict[Connection, Gateway] = {}
 
-    def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
+    def accept(
+        self, connection: Connection, greeting: ClientGreeting, visitor: Visitor = OPEN_VISITOR
+    ) -> Refused | None:
         answer = self._answer()
         if answer is None:
             return Refused("this node is not ready yet", retry=True)

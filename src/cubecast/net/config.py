@@ -6,6 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
+from cubecast.net.security.listening import check_listening
 from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
@@ -77,6 +78,7 @@ class NodeConfig:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:
             raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
+        check_listening(self.listen, has_tls=self.tls is not None, insecure=self.insecure)
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if not 1 <= self.max_payload <= MAX_PAYLOAD:

@@ -19,6 +19,7 @@ from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
@@ -36,13 +37,13 @@ class LiveNode:
     """Make it, `await start()`, use its `port`, `await close()`."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self.config = config
         self.security = Security(config)
+        self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
         events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
-        self._peers = Peers(self._directory, events, config)
-        self.reception = Reception(config, self._directory, self._peers)
+        self._peers = Peers(self._directory, events, config, self.security)
+        self.reception = Reception(config, self._directory, self._peers, self.security)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
@@ -61,7 +62,9 @@ class LiveNode:
         try:
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
-                self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
+                secure = for_node(self.security, self.config.cluster)
+                admission = await apply_for_a_place(self.config, self.instance, attempt, secure)
+                self._live(admission, str(address))
                 try:
                     await self._active
                     return
@@ -150,6 +153,10 @@ class LiveNode:
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
         }
+
+    def reload(self) -> bool:
+        """Read certificates and policy again; False when something about them is wrong and stays as it was."""
+        return self.security.reload()
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""

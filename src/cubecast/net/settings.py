@@ -8,6 +8,7 @@ from typing import Any
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.security.settings import read_security
 
 _PATHS = ("journal", "inputs", "data", "policy")
 _ADDRESSES = ("listen", "advertise")
@@ -38,6 +39,8 @@ def _value(name: str, value: Any) -> Any:
         return tuple(Address.parse(one) for one in value)
     if name in ("peers", "dial_through"):
         return {int(node): Address.parse(address) for node, address in value.items()}
+    if name in ("tls", "limits"):
+        return read_security(name, value)
     if name in _PATHS:
         return Path(value)
     expected = type(getattr(NodeConfig, name, None)) if name != "node" else int

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import secrets
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -17,12 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from cubecast.errors import BadInput
 
-CHALLENGE_BYTES = 32
 PREFIX = "ed25519:"
-
-
-def new_challenge() -> bytes:
-    return secrets.token_bytes(CHALLENGE_BYTES)
 
 
 def statement(cluster: str, name: str, challenge: bytes, channel: bytes) -> bytes:

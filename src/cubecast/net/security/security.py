@@ -1,10 +1,20 @@
 """Everything about security that one node has, in one place for its doors."""
 
 import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cubecast.errors import BadInput
+from cubecast.ids import NodeId
 from cubecast.net.config import NodeConfig
+from cubecast.net.connection import Connection
+from cubecast.net.handshake import Greeting, JoinRequest, Refused
+from cubecast.net.security.door import node_identity, node_objection
+from cubecast.net.security.identity import Identity
 from cubecast.net.security.policy import OPEN, Policy
+
+if TYPE_CHECKING:
+    from cubecast.net.security.tls import TlsContext
 
 log = logging.getLogger(__name__)
 
@@ -15,15 +25,46 @@ class Security:
     def __init__(self, config: NodeConfig) -> None:
         self._config = config
         self.policy = self._load_policy()
+        self.tls = self._load_tls()
+
+    def settled(self, config: NodeConfig) -> NodeConfig:
+        """The configuration with the id the certificate names; BadInput if it forbids the one asked for."""
+        if self.tls is None:
+            return config
+        identity = self.tls.identity
+        if config.node is None and identity.only_node is not None:
+            return replace(config, node=identity.only_node)
+        node = 0 if config.node is None and not config.join else config.node
+        if node is not None and not identity.may_be(node):
+            raise BadInput(f"the certificate is for {identity}; it does not let this node be node {node}")
+        return config
 
     def reload(self) -> bool:
         """Read the files again. A file that is wrong changes nothing: what was good before stays in force."""
+        renewed = self.tls is None or self.tls.reload()
         try:
             self.policy = self._load_policy()
         except BadInput as error:
-            log.error("security is as it was, because of what it should become: %s", error)
+            log.error("the policy stays as it was: %s", error)
             return False
-        return True
+        return renewed
+
+    def objection(self, connection: Connection, opening: Greeting | JoinRequest) -> Refused | None:
+        """Why a caller may not be the node it wants to be."""
+        return None if self.tls is None else node_objection(connection, opening, self._config.cluster)
+
+    def wanted(self, connection: Connection, request: JoinRequest) -> NodeId | None:
+        """The id for somebody who joins, where there is nothing to choose."""
+        identity = None if self.tls is None else node_identity(connection, self._config.cluster)
+        only = identity.only_node if isinstance(identity, Identity) else None
+        return request.wanted if only is None else only
+
+    def _load_tls(self) -> "TlsContext | None":
+        if self._config.tls is None:
+            return None
+        from cubecast.net.security.tls import TlsContext  # brings a library along that others do without
+
+        return TlsContext(self._config.tls, self._config.cluster)
 
     def _load_policy(self) -> Policy:
         path = self._config.policy

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from cubecast.errors import BadInput
 
@@ -57,3 +58,30 @@ class Limits:
             may_be_zero = one.name in ("messages_per_second", "bytes_per_second")
             if value < 0 or (value == 0 and not may_be_zero):
                 raise BadInput(f"the limit {one.name} must be above 0, not {value}")
+
+
+def read_security(name: str, table: Any) -> TlsSettings | Limits:
+    """The tables `tls` and `limits` of a file."""
+    kind = TlsSettings if name == "tls" else Limits
+    if not isinstance(table, dict):
+        raise BadInput(f"{name} is a table, not {table!r}")
+    known = [one.name for one in fields(kind)]
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise BadInput(f"{name}: unknown settings {', '.join(unknown)}; known are {', '.join(known)}")
+    if kind is TlsSettings:
+        return TlsSettings(**{key: _path(key, value) for key, value in table.items()})
+    return Limits(**{key: _number(key, value) for key, value in table.items()})
+
+
+def _path(key: str, value: Any) -> Path:
+    if not isinstance(value, str):
+        raise BadInput(f"tls.{key} is the name of a file, not {value!r}")
+    return Path(value)
+
+
+def _number(key: str, value: Any) -> Any:
+    whole = isinstance(getattr(Limits, key), int)
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise BadInput(f"limits.{key} is a {'whole ' if whole else ''}number, not {value!r}")
+    return value
