@@ -78,6 +78,7 @@ class RunningNode(Running):
     node: int
     incarnation: int
     address: str
+    http: str | None = None
 
 
 @contextmanager
