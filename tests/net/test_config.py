@@ -19,7 +19,7 @@ HERE = Address("10.0.0.7", 7400)
         ({"listen": HERE}, "without TLS .* --insecure"),
         ({"dimension": 0}, "dimension"),
         ({"node": 64}, "does not exist"),
-        ({"max_payload": 1 << 21}, "largest payload"),
+        ({"max_payload": 1 << 21}, "max_payload must be"),
         ({"cluster": ""}, "cluster"),
     ],
 )

@@ -69,13 +69,17 @@ class Reception:
             # Here, because it brings a library along that a node without TLS does without.
             from cubecast.net.security.listener import TlsListener
 
-            self._server = TlsListener(self._security.tls, self._strangers, self._config.limits, self._stranger)
+            self._server = TlsListener(self._security.tls, self._strangers, self._stranger)
             return await self._server.open(listen)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self._stranger, listen.host, listen.port, backlog=1024)
         self._server = server
         port: int = server.sockets[0].getsockname()[1]
         return port
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._config = config
+        self._strangers.limits = config.limits
 
     async def close(self) -> None:
         if self._server is not None:

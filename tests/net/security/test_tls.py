@@ -84,7 +84,7 @@ def test_new_certificates_are_used_without_a_restart(tmp_path):
         link = other.link_to(node.place.node)
         before = node.security.tls.channel
         _copied(tmp_path, made.make("renewed", (None,)))
-        assert node.reload()
+        assert node.security.reload()
         assert node.security.tls.channel != before
         third = LiveNode(NodeConfig(tls=made.node, join=(node.address,)))
         await third.start()
@@ -114,7 +114,7 @@ def test_a_broken_new_certificate_changes_nothing(tmp_path, caplog):
             getattr(files, name).write_bytes(content)
             caplog.clear()
             with caplog.at_level(logging.ERROR):
-                assert not node.reload()
+                assert not node.security.reload()
             (line,) = caplog.messages
             assert reason in line
             getattr(files, name).write_bytes(good)

@@ -16,7 +16,6 @@ from cubecast.net.addresses import Address
 from cubecast.net.connection import Connection
 from cubecast.net.framing import framed
 from cubecast.net.handshake import Refused, encode
-from cubecast.net.security.settings import Limits
 from cubecast.net.security.strangers import Stranger, Strangers
 from cubecast.net.security.tls import TlsContext
 from cubecast.net.security.tls_errors import explain
@@ -36,9 +35,9 @@ Made = Callable[[Stranger], Connection]
 
 
 class TlsListener:
-    def __init__(self, tls: TlsContext, strangers: Strangers, limits: Limits, make: Made) -> None:
+    def __init__(self, tls: TlsContext, strangers: Strangers, make: Made) -> None:
         """`make` gives the protocol for a stranger's connection, to be opened when its handshake is over."""
-        self._tls, self._strangers, self._limits, self._make = tls, strangers, limits, make
+        self._tls, self._strangers, self._make = tls, strangers, make
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -91,7 +90,7 @@ class TlsListener:
                 lambda: self._make(stranger),
                 caller,
                 ssl=self._tls.server,
-                ssl_handshake_timeout=self._limits.greeting_time,
+                ssl_handshake_timeout=self._strangers.limits.greeting_time,
                 ssl_shutdown_timeout=SHUTDOWN_TIMEOUT,
             )
         except asyncio.CancelledError:

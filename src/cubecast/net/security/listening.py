@@ -15,8 +15,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_listening(listen: Address, *, has_tls: bool, insecure: bool) -> None:
-    if not (has_tls or insecure or is_loopback(listen.host)):
+def check_listening(listen: Address | None, *, has_tls: bool, insecure: bool) -> None:
+    if listen is not None and not (has_tls or insecure or is_loopback(listen.host)):
         raise BadInput(
             f"listening on {listen} without TLS would let everybody on the network read and write: give --tls-cert, "
             "--tls-key and --tls-ca, or --insecure if that is what you want"

@@ -1,6 +1,8 @@
 """Everything about security that one node has, in one place for its doors."""
 
 import logging
+import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from cubecast.net.security.policy import OPEN, Policy
 
 if TYPE_CHECKING:
     from cubecast.net.security.tls import TlsContext
+    from cubecast.net.web.access import Gate
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,8 @@ class Security:
         self._config = config
         self.policy = self._load_policy()
         self.tls = self._load_tls()
+        self.on_policy: Callable[[Policy], None] = lambda policy: None
+        """Told of every new policy, for those who were let in by the old one."""
 
     def settled(self, config: NodeConfig) -> NodeConfig:
         """The configuration with the id the certificate names; BadInput if it forbids the one asked for."""
@@ -39,15 +44,38 @@ class Security:
             raise BadInput(f"the certificate is for {identity}; it does not let this node be node {node}")
         return config
 
+    def prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """Read certificates and policy again; what is returned makes both count. BadInput when one of them is wrong."""
+        new_certificates = None if self.tls is None else self.tls.prepare()
+        policy = self._load_policy()
+
+        def take_effect() -> None:
+            self._config = config
+            if new_certificates is not None:
+                new_certificates()
+            if policy.enabled:
+                self.policy = policy
+                self.on_policy(policy)
+
+        return take_effect
+
     def reload(self) -> bool:
-        """Read the files again. A file that is wrong changes nothing: what was good before stays in force."""
-        renewed = self.tls is None or self.tls.reload()
+        """For applications with a node inside. What is wrong changes nothing and leaves one line in the log."""
         try:
-            self.policy = self._load_policy()
+            self.prepare(self._config)()
         except BadInput as error:
-            log.error("the policy stays as it was: %s", error)
+            log.error("certificates and policy stay as they were: %s", error)
             return False
-        return renewed
+        return True
+
+    def web_tls(self) -> ssl.SSLContext | None:
+        return None if self.tls is None else self.tls.lasting_server()
+
+    def guard(self, gate: "Gate") -> None:
+        """Let the policy decide about requests over HTTP."""
+        from cubecast.net.security.http import decide  # brings a web server along
+
+        gate.decide = lambda request, need: decide(self.policy, request, need)
 
     def objection(self, connection: Connection, opening: Greeting | JoinRequest) -> Refused | None:
         """Why a caller may not be the node it wants to be."""

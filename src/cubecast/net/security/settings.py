@@ -1,22 +1,26 @@
 """What can be chosen about security, validated once. Times are in seconds, sizes in bytes."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cubecast.errors import BadInput
+from cubecast.net.framing import MAX_FRAME
+from cubecast.net.settings.fields import setting
+
+MANY = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """Files in PEM. A node needs all three; a thin client the `ca`, and the others if it has a certificate."""
+    """Encryption and certificates. A node needs the first three settings, a client without a certificate the `ca`."""
 
-    cert: Path | None = None
-    """This side's certificate, followed by intermediate ones."""
-    key: Path | None = None
-    ca: Path | None = None
-    """Whose signatures are believed."""
-    revoked: Path | None = None
+    cert: Path | None = setting(None, file=True)
+    """This side's certificate, followed by intermediate ones, in PEM. Read again with the settings."""
+    key: Path | None = setting(None, file=True)
+    """Its private key in PEM, without a password."""
+    ca: Path | None = setting(None, file=True)
+    """The certificates of those whose signatures are believed."""
+    revoked: Path | None = setting(None, file=True)
     """A list of revoked certificates, signed by the `ca`."""
 
     def __post_init__(self) -> None:
@@ -32,56 +36,31 @@ class TlsSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one caller may take up, so that it hurts nobody else."""
+    """What one caller may take up, so that it hurts nobody else. Who is connected keeps what counted then."""
 
-    greeting_time: float = 5.0
+    greeting_time: float = setting(5.0, least=0.01, most=3600, unit="seconds", reload=True)
     """From connecting to having said, and proved, who it is; the TLS handshake included."""
-    first_frame: int = 16 << 10
+    first_frame: int = setting(16 << 10, least=1 << 10, most=MAX_FRAME, unit="bytes", reload=True)
     """The largest frame of somebody who has not."""
-    strangers: int = 256
+    strangers: int = setting(256, least=1, most=MANY, reload=True)
     """Connections of those who have not; beyond, whoever has most of them loses the oldest."""
-    clients_per_address: int = 1000
-    clients_per_principal: int = 1000
-    subscriptions: int = 10_000
+    clients_per_address: int = setting(1000, least=1, most=MANY, reload=True)
+    """Thin clients from one address."""
+    clients_per_principal: int = setting(1000, least=1, most=MANY, reload=True)
+    """Thin clients that proved to be the same principal."""
+    subscriptions: int = setting(10_000, least=1, most=MANY, reload=True)
     """Of one client."""
-    messages_per_second: float = 0.0
-    """That one client may publish, held back beyond; 0: no limit."""
-    bytes_per_second: float = 0.0
-    burst: float = 1.0
-    """Seconds' worth of both that may come at once."""
-    requests_per_second: float = 10_000.0
-    """Of other kinds (subscribing, asking); who asks for more is cut off."""
+    messages_per_second: float = setting(0.0, least=0, reload=True)
+    """That one client may publish; it is held back beyond. 0: no limit."""
+    bytes_per_second: float = setting(0.0, least=0, reload=True)
+    """Likewise."""
+    burst: float = setting(1.0, least=0.001, most=3600, unit="seconds", reload=True)
+    """So many seconds' worth of both may come at once."""
+    requests_per_second: float = setting(10_000.0, least=1, reload=True)
+    """Requests other than publications (subscribing, asking) of one client; who makes more is cut off."""
 
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            may_be_zero = one.name in ("messages_per_second", "bytes_per_second")
-            if value < 0 or (value == 0 and not may_be_zero):
-                raise BadInput(f"the limit {one.name} must be above 0, not {value}")
-
-
-def read_security(name: str, table: Any) -> TlsSettings | Limits:
-    """The tables `tls` and `limits` of a file."""
-    kind = TlsSettings if name == "tls" else Limits
-    if not isinstance(table, dict):
-        raise BadInput(f"{name} is a table, not {table!r}")
-    known = [one.name for one in fields(kind)]
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise BadInput(f"{name}: unknown settings {', '.join(unknown)}; known are {', '.join(known)}")
-    if kind is TlsSettings:
-        return TlsSettings(**{key: _path(key, value) for key, value in table.items()})
-    return Limits(**{key: _number(key, value) for key, value in table.items()})
-
-
-def _path(key: str, value: Any) -> Path:
-    if not isinstance(value, str):
-        raise BadInput(f"tls.{key} is the name of a file, not {value!r}")
-    return Path(value)
-
-
-def _number(key: str, value: Any) -> Any:
-    whole = isinstance(getattr(Limits, key), int)
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-        raise BadInput(f"limits.{key} is a {'whole ' if whole else ''}number, not {value!r}")
-    return value
+    @property
+    def restrict_clients(self) -> bool:
+        """Is there anything to count about what a client does?"""
+        least = self.subscriptions < type(self).subscriptions
+        return least or self.messages_per_second > 0 or self.bytes_per_second > 0

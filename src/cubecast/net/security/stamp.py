@@ -1,7 +1,7 @@
 """Who published a message, written in front of it by the node it came in through.
 
-A stamp is the two bytes that open a stamped envelope, the length of the name, the name. What a client sends with a stamp
-in front of it is a forgery: the node takes it off before it puts on its own. Nodes believe each other's stamps.
+A stamp is the two bytes that open a stamped envelope, the length of the name, the name. What a client sends with a
+stamp in front of it is a forgery: the node takes it off before it puts on its own. Nodes believe each other's stamps.
 """
 
 from collections.abc import Sequence

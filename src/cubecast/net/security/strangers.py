@@ -23,7 +23,7 @@ class Stranger:
 
 class Strangers:
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._by_address: dict[str, dict[Stranger, None]] = {}
         self._count = 0
 
@@ -34,7 +34,7 @@ class Strangers:
         """With too many of them, the address that has most loses the one that has been silent for longest: who means to
         greet does it at once, and a crowd from one address does not push anybody else out."""
         stranger = Stranger(address, abort)
-        loop, limits = asyncio.get_running_loop(), self._limits
+        loop, limits = asyncio.get_running_loop(), self.limits
         stranger.timer = loop.call_later(limits.greeting_time, self._hurry, stranger)
         self._by_address.setdefault(address, {})[stranger] = None
         self._count += 1

@@ -7,6 +7,7 @@ needed one is decided when it has said what it wants to be.
 import hashlib
 import logging
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,17 +70,24 @@ class TlsContext:
         context.sni_callback = choose
         return context
 
+    def prepare(self) -> Callable[[], None]:
+        """Read the files again; what is returned makes them count. BadInput when they are wrong."""
+        loaded = _load(self._settings, self._cluster)
+        if loaded.identity != self._loaded.identity:
+            raise BadInput(f"{self._settings.cert} is for {loaded.identity} now; it was for {self.identity}")
+
+        def take_effect() -> None:
+            self._loaded = loaded
+
+        return take_effect
+
     def reload(self) -> bool:
         """Read the files again; when they are wrong, one line in the log and everything stays as it was."""
         try:
-            loaded = _load(self._settings, self._cluster)
-            if loaded.identity != self._loaded.identity:
-                raise BadInput(f"{self._settings.cert} is for {loaded.identity} now; it was for {self.identity}")
+            self.prepare()()
         except BadInput as error:
-            log.error("the certificate stays as it was: %s", error)
+            log.error("the certificates stay as they were: %s", error)
             return False
-        self._loaded = loaded
-        log.info("certificates were read again: %s", self._settings.cert)
         return True
 
 
