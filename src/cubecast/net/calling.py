@@ -73,6 +73,8 @@ async def _connect(address: Address, waiting: "_Waiting", budget: int, secure: D
             _, connection = await loop.create_connection(
                 protocol, address.host, address.port, ssl=secure.context, ssl_shutdown_timeout=SHUTDOWN_TIMEOUT
             )
+    except ssl.SSLError:
+        raise  # some of them are ValueErrors, too
     except ValueError as error:
         raise OSError(f"{address.host!r} is no host: {error}") from None
     except (ConnectionResetError, ConnectionAbortedError) as error:

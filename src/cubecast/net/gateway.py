@@ -110,7 +110,7 @@ class Gateway:
         self._sinks: dict[int, ClientSink] = {}
         self._backlog: deque[Publish | AwaitStable] = deque()
         self._backlog_bytes = 0
-        self._published = 0
+        self._heard = self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
         self._waiting_for_room: asyncio.Future[None] | None = None
         self._refused: OrderedDict[Topic, str] = OrderedDict()
@@ -237,6 +237,9 @@ class Gateway:
     # Publications, in the order they came
 
     def _on_publish(self, message: Publish) -> None:
+        self._heard += 1
+        if message.number != self._heard:
+            raise RemoteProtocolError(f"publication {message.number} where {self._heard} was expected: one is repeated")
         size = weight(message.payloads)
         self._backlog_bytes += size
         if not message.payloads or self._backlog_bytes > CREDIT + size:

@@ -7,15 +7,14 @@ is over. Who calls without TLS is told so in the clear and goes.
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 from cubecast.net.addresses import Address
 from cubecast.net.connection import Connection
 from cubecast.net.framing import framed
 from cubecast.net.handshake import Refused, encode
+from cubecast.net.security.farewell import Words
 from cubecast.net.security.strangers import Stranger, Strangers
 from cubecast.net.security.tls import TlsContext
 from cubecast.net.security.tls_errors import explain
@@ -80,30 +79,37 @@ class TlsListener:
             arrival.task = self._start(self._receive(caller, f"{where[0]}:{where[1]}", arrival))
 
     async def _receive(self, caller: socket.socket, label: str, arrival: "_Arrival") -> None:
-        loop, stranger = asyncio.get_running_loop(), arrival.stranger
+        stranger, words = arrival.stranger, Words(caller)
         try:
             if await _first_byte(caller) != HANDSHAKE:
-                await _turn_away(caller)
-                raise ConnectionAbortedError("it does not speak TLS")
-            stranger.channel = self._tls.channel
-            await loop.connect_accepted_socket(
-                lambda: self._make(stranger),
+                arrival.reason = "it does not speak TLS"
+                await words.say(framed(encode(Refused(NO_TLS, retry=False))))
+            elif not await self._shake_hands(caller, arrival):
+                await words.say_what_tls_said()
+            else:
+                return
+        except asyncio.CancelledError:
+            pass
+        finally:
+            words.close()
+        caller.close()
+        if self._strangers.leave(stranger):
+            log.info("%s was not let in: %s", label, arrival.reason)
+
+    async def _shake_hands(self, caller: socket.socket, arrival: "_Arrival") -> bool:
+        arrival.stranger.channel = self._tls.channel
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._make(arrival.stranger),
                 caller,
                 ssl=self._tls.server,
                 ssl_handshake_timeout=self._strangers.limits.greeting_time,
                 ssl_shutdown_timeout=SHUTDOWN_TIMEOUT,
             )
-        except asyncio.CancelledError:
-            self._gone(caller, stranger, label, arrival.reason)
-        except ConnectionAbortedError as error:
-            self._gone(caller, stranger, label, str(error))
-        except (OSError, ssl.SSLError) as error:
-            self._gone(caller, stranger, label, explain(error))
-
-    def _gone(self, caller: socket.socket, stranger: Stranger, label: str, reason: str) -> None:
-        caller.close()
-        if self._strangers.leave(stranger):
-            log.info("%s was not let in: %s", label, reason)
+        except OSError as error:
+            arrival.reason = explain(error)
+            return False
+        return True
 
 
 class _Arrival:
@@ -151,13 +157,3 @@ async def _first_byte(caller: socket.socket) -> int | None:
         loop.remove_reader(caller)
     first = caller.recv(1, socket.MSG_PEEK)
     return first[0] if first else None
-
-
-async def _turn_away(caller: socket.socket) -> None:
-    """Say why, in the only language the caller speaks. What it sent is read first: closing a socket with unread bytes
-    would take the words back."""
-    loop = asyncio.get_running_loop()
-    with suppress(OSError):
-        caller.recv(1 << 16)
-        await loop.sock_sendall(caller, framed(encode(Refused(NO_TLS, retry=False))))
-        caller.shutdown(socket.SHUT_WR)

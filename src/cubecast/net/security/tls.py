@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from cubecast.errors import BadInput
+from cubecast.net.security.farewell import SpeakingContext
 from cubecast.net.security.identity import Identity, identities
 from cubecast.net.security.settings import TlsSettings
 
@@ -113,7 +114,7 @@ def _load(settings: TlsSettings, cluster: str) -> _Loaded:
 
 
 def _server(settings: TlsSettings) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = SpeakingContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_OPTIONAL
     # Resumed sessions would pass with a certificate that has been revoked or replaced since.
     context.num_tickets = 0
