@@ -60,11 +60,13 @@ async def _ask_members(
     problem = ""
     request = JoinRequest(MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt)
     for turn in range(attempts):
+        hopeless = 0
         for member in members:
             try:
                 connection, answer = await call(member, request, secure=secure)
             except (OSError, RemoteProtocolError) as error:
                 problem = f"no member answers at {member}: {error or type(error).__name__}"
+                hopeless += isinstance(error, RemoteProtocolError)
                 continue
             connection.close()
             if isinstance(answer, Accepted) and answer.offer is not None:
@@ -74,6 +76,8 @@ async def _ask_members(
                 problem = f"{member} refuses: {answer.reason}"
                 if not answer.retry:
                     raise BadInput(problem)
+        if hopeless == len(members):
+            break  # no cubecast node, or one that does not believe us: another try would end the same way
         if turn + 1 < attempts:
             await asyncio.sleep(PAUSE * (turn + 1))
     raise BadInput(problem)
