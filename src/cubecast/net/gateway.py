@@ -114,6 +114,7 @@ class Gateway:
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
         self._waiting_for_room: asyncio.Future[None] | None = None
         self._refused: OrderedDict[Topic, str] = OrderedDict()
+        """Why something was not published that was to be, until somebody asks."""
         self._requests = Bucket(requests_per_second, 1.0, self._loop.time())
         self._asked = 0
         self._open: set[asyncio.Future[Any]] = set()
@@ -295,9 +296,9 @@ class Gateway:
 
     def _await_stable(self, message: AwaitStable) -> None:
         accepted = self._accepted.get(message.topic)
-        if accepted is None:
+        refused = self._refused.pop(message.topic, None)
+        if accepted is None or refused is not None:
             self._asked -= 1
-            refused = self._refused.get(message.topic)
             unknown = f"this node knows of no publication of yours on {message.topic}"
             self.send(Stable(message.request, refused or unknown, refused is not None))
             return
