@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cubecast.errors import CubecastError
+from cubecast.experiments.free_ports import free_addresses
 from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy
 from cubecast.experiments.live_faults.process import MemberProcess
 from cubecast.ids import NodeId, Topic
@@ -64,7 +64,7 @@ class LiveCluster:
         self.members: dict[NodeId, MemberProcess] = {}
         self.proxies: dict[tuple[NodeId, NodeId], LinkProxy] = {}
         self._through: dict[tuple[NodeId, NodeId], Address] = {}
-        self._addresses = [_free_address() for _ in range(config.members)]
+        self._addresses = free_addresses(config.members)
         """A member keeps its address when it is started again, so that proxies know where to lead."""
         self._random = Random(config.seed)
 
@@ -232,10 +232,3 @@ class LiveCluster:
             for number, status in statuses.items()
         ]
         return "; ".join(lines)
-
-
-def _free_address() -> Address:
-    """Nobody listens there, and the system hands out others first."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Address(*probe.getsockname())
