@@ -35,8 +35,10 @@ def node(config: Path | None, as_json: bool, **options: Any) -> None:
 
 
 def _announce(live: LiveNode, as_json: bool) -> None:
-    place = live.place
+    place, web = live.place, live.web
     if as_json:
-        click.echo(json.dumps({"node": place.node, "incarnation": place.incarnation, "address": place.address}))
+        about = {"node": place.node, "incarnation": place.incarnation, "address": place.address}
+        click.echo(json.dumps(about if web is None else about | {"http": str(web.address)}))
     else:
-        click.echo(f"node {place.node} of cluster {live.config.cluster!r} listens on {place.address}")
+        served = "" if web is None else f", serves http://{web.address}"
+        click.echo(f"node {place.node} of cluster {live.config.cluster!r} listens on {place.address}{served}")

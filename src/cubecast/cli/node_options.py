@@ -17,6 +17,7 @@ KEYS = {
     "join": "join",
     "data": "data",
     "trace": "journal",
+    "http": "http",
     "cluster": "cluster",
     "dimension": "dimension",
 }
@@ -33,6 +34,7 @@ _OPTIONS = (
     ),
     click.option("--data", metavar="DIRECTORY", help="Where the node keeps what it remembers."),
     click.option("--trace", metavar="DIRECTORY", help="Where to write this node's journal."),
+    click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere."),
     click.option("--cluster", help="The cluster's name; nodes of other clusters are refused."),
     click.option("--dimension", metavar="D", help="A new cluster's cube has 2^D ids."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),

@@ -75,6 +75,8 @@ class NodeConfig:
     """Bytes that may wait for a client that does not read."""
     max_clients: int = setting(1000, least=0, most=1_000_000, reload=True)
     """Thin clients served at a time; those that are connected stay when it is lowered."""
+    http: Address | None = None
+    """Where to serve health, metrics and pages; nowhere unless it is asked for."""
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
