@@ -6,6 +6,8 @@ from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.outgoing import ENOUGH
+from support.cluster import cluster
+from support.running import run
 
 BUDGETS = ("peer_budget", "topic_budget", "client_budget")
 EVERYWHERE = Address("0.0.0.0", 7400)
@@ -45,3 +47,13 @@ def test_acknowledgements_kept_at_every_level_arrive_before_the_retry(dimension)
     parameters = NodeConfig(retry=0.1, ack_delay=0.09).parameters(dimension, 0)
     assert 0 < parameters.ack_delay * dimension < parameters.retry
     assert NodeConfig().parameters(6, 0).ack_delay == NodeConfig().ack_delay
+
+
+@pytest.mark.parametrize("most", [1, ENOUGH])
+def test_the_smallest_and_the_largest_batches_work(most):
+    async def main():
+        async with cluster(2, max_batch=most) as (ann, bob), bob.subscribe("t", gaps="raise") as heard:
+            await ann.publish_batch("t", range(3000), wait="stable", timeout=20)
+            assert [(await heard.next(5)).data for _ in range(3000)] == list(range(3000))
+
+    run(main(), 40)
