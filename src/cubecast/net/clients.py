@@ -18,8 +18,11 @@ class Clients:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
         self._port, self._answer, self._most, self._budget = port, answer, most, budget
         self._gateways: dict[Connection, Gateway] = {}
+        self._closed = False
 
     def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
+        if self._closed:
+            return Refused("this node is leaving", retry=True)
         answer = self._answer()
         if answer is None:
             return Refused("this node is not ready yet", retry=True)
@@ -47,6 +50,7 @@ class Clients:
         return len(self._gateways)
 
     def close(self) -> None:
-        """Let them go; they will look for another node."""
+        """Let them go; they will look for another node, and nobody comes instead."""
+        self._closed = True
         for connection in list(self._gateways):
             connection.close()
