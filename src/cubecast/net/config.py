@@ -54,6 +54,8 @@ class NodeConfig:
     max_clients: int = 1000
     http: Address | None = None
     """Where to serve health, metrics and pages; nowhere unless it is asked for."""
+    observe: bool = False
+    """Whether to count what happens even when nothing is served over HTTP; `cubecast status --watch` shows it."""
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
