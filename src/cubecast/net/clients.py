@@ -44,6 +44,12 @@ class Clients:
         elif isinstance(error, ConnectionAbortedError):
             self.on_cut("client-cut", f"{connection.label}: {error}")
 
+    def reconfigure(self, *, most: int, budget: int) -> None:
+        """Who is there stays, under the new budget."""
+        self._most, self._budget = most, budget
+        for connection in self._gateways:
+            connection.budget = budget
+
     def __len__(self) -> int:
         return len(self._gateways)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
@@ -19,6 +20,7 @@ from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
@@ -52,6 +54,8 @@ class LiveNode:
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
+        self.reloads: list[Prepare] = [self._prepare]
+        """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
         self.observer: Observer | None = None
         self._driver: Driver | None = None
@@ -198,6 +202,20 @@ class LiveNode:
             log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
         finally:
             await self._shut()
+
+    def _prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+
+        def take_effect() -> None:
+            self.config = config
+            self.port.reconfigure(config)
+            self._peers.reconfigure(config)
+            self.reception.reconfigure(config)
+            self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
+            if self._driver is not None:
+                self._driver.deferral_budget = config.peer_budget
+
+        return take_effect
 
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
