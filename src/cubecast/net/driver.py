@@ -151,6 +151,10 @@ class Driver:
             self._recorder.close()
             self._recorder = None
 
+    @property
+    def is_journalling(self) -> bool:
+        return self._journal is not None
+
     def end_journal(self, *, at_rest: bool) -> None:
         """The history ends here, even if the node goes on."""
         journal, self._journal = self._journal, None

@@ -44,7 +44,7 @@ class LiveNode:
         self.config = config
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice)
+        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
         self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
@@ -292,6 +292,10 @@ class LiveNode:
     def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
         if self.observer is not None:
             self.observer.notice(kind, peer, detail)
+
+    def _note(self, peer: NodeId, data: bytes) -> None:
+        if self.observer is not None:
+            self.observer.latency.on_note(peer, data)
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 CONTROL = 0xFF
 """First byte of frames about links and places; packet tags stay below."""
+NOTE = 0x01
+"""Second byte of frames that observing nodes exchange; no list of places begins with it."""
 REFUSALS_THAT_PROVE = 2
 """So many refused connections in a row say that no process is there."""
 CALLS_AT_ONCE = 8
@@ -47,6 +49,8 @@ class Events:
     refused: Callable[[Refused], None]
     notice: Callable[[str, NodeId | None, str], None] = lambda kind, node, detail: None
     """What happened to a link, for those who observe."""
+    note: Callable[[NodeId, bytes], None] = lambda node, data: None
+    """What an observing node wants to know or answers."""
 
 
 @dataclass
@@ -99,6 +103,13 @@ class Peers:
 
     def is_connected(self, node: NodeId) -> bool:
         return node in self._links
+
+    def send_note(self, node: NodeId, data: bytes) -> bool:
+        """To a node there is a link to; False when there is none."""
+        link = self._links.get(node)
+        if link is not None:
+            link.send(bytes([CONTROL, NOTE]) + data)
+        return link is not None
 
     @property
     def queued(self) -> dict[NodeId, int]:
@@ -237,6 +248,9 @@ class Peers:
                 continue
             if len(frame) == 1:
                 self._goodbye(node)
+                continue
+            if frame[1] == NOTE:
+                self._events.note(node, frame[2:])
                 continue
             try:
                 places = _decode_places(frame[1:])
