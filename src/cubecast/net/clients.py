@@ -38,7 +38,7 @@ class Clients:
 
     def _left(self, connection: Connection, error: Exception | None) -> None:
         self._gateways.pop(connection).close()
-        log.info("%s left: %s", connection.label, error or "closed")
+        log.info("a client left: %s", error or "closed", extra={"client": connection.label})
         if isinstance(error, RemoteProtocolError):
             self.on_cut("refused-frame", f"{connection.label}: {error}")
         elif isinstance(error, ConnectionAbortedError):

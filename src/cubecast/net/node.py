@@ -147,6 +147,11 @@ class LiveNode:
             raise Closed("this node has no place yet")
         return self._directory.me
 
+    def identity(self) -> dict[str, int]:
+        """What a line of its log says of it."""
+        me = self._directory.me
+        return {} if me is None else {"node": me.node, "incarnation": me.incarnation}
+
     @property
     def machine(self) -> Cubecast:
         """To look at, not to touch."""
@@ -260,6 +265,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)

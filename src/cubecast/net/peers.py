@@ -178,7 +178,7 @@ class Peers:
                 except ConnectionRefusedError:
                     refusals += 1
                 except (OSError, RemoteProtocolError, BadInput) as error:
-                    log.info("node %s does not answer: %s", node, error)
+                    log.info("node %s does not answer: %s", node, error, extra={"peer": node})
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0
                     self._events.down(node)
@@ -226,6 +226,7 @@ class Peers:
                 frames = self._take_control(node, frames)
             packets(node, frames)
 
+        log.info("linked to node %s", node, extra={"peer": node})
         self._events.notice("connected", node, "")
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
         self._events.up(node)
@@ -235,7 +236,7 @@ class Peers:
             return
         del self._links[node]
         if not self._closed:
-            log.info("lost the link to node %s: %s", node, error or "closed")
+            log.info("lost the link to node %s: %s", node, error or "closed", extra={"peer": node})
             if isinstance(error, RemoteProtocolError):
                 self._events.notice("refused-frame", node, str(error))
             self._events.notice("disconnected", node, str(error or "closed"))
