@@ -81,6 +81,8 @@ class NodeConfig:
     """Where to write the trace of this node."""
     journal_packets: bool = False
     """Whether the trace tells of every packet, too."""
+    traces: Path | None = None
+    """Where journals go that are switched on at run time, a directory each; by default `traces` below `data`."""
     inputs: Path | None = None
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None

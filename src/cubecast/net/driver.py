@@ -32,6 +32,7 @@ from cubecast.protocol.contract import (
     Subscribed,
     Unsubscribed,
 )
+from cubecast.protocol.vcube.cubecast.inspection import published, reached
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.wire.codec import decode, encode
 
@@ -90,6 +91,7 @@ class Driver:
         self._is_busy = False
         self._is_alone = False
         """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
 
@@ -154,6 +156,17 @@ class Driver:
     @property
     def is_journalling(self) -> bool:
         return self._journal is not None
+
+    def begin_journal(self, journal: "Journal") -> None:
+        """In the middle of this life; whatever happens from now on is written."""
+        life = self.machine.life
+        journal.began_late(monotonic(), published(life), reached(life))
+        self._journal = journal
+
+    def switch_off_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.switched_off(monotonic())
 
     def end_journal(self, *, at_rest: bool) -> None:
         """The history ends here, even if the node goes on."""
@@ -248,7 +261,7 @@ class Driver:
                 case CancelTimer(timer):
                     self._cancel_timer(timer)
                 case Observe("suspect", _, _, peer):
-                    log.warning("a peer is held faulty", extra={"peer": peer})
+                    self.on_suspect(peer)
                 case Cut() | Unsubscribed() | Observe():
                     pass  # of interest to the trace only
                 case _:
