@@ -37,6 +37,8 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
+GOODBYES_TAKE = 0.5
+"""Seconds by which others may know earlier than this node that somebody left."""
 
 
 class LiveNode:
@@ -313,8 +315,13 @@ class LiveNode:
         self._call("on_peer_down", peer)
 
     def _on_suspect(self, peer: NodeId | None) -> None:
-        level = logging.INFO if peer in self._peers.left else logging.WARNING
-        log.log(level, "node %s is held faulty", peer, extra={"peer": peer})
+        """Worth a warning, unless its goodbye comes a moment later than the news of it."""
+
+        def tell() -> None:
+            if peer not in self._peers.left and not self._closed:
+                log.warning("node %s is held faulty", peer, extra={"peer": peer})
+
+        asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
 
     def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
         if self.observer is not None:
