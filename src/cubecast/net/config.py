@@ -77,10 +77,14 @@ class NodeConfig:
     """Thin clients served at a time; those that are connected stay when it is lowered."""
     http: Address | None = None
     """Where to serve health, metrics and pages; nowhere unless it is asked for."""
+    observe: bool = False
+    """Whether to count what happens even when nothing is served over HTTP; `cubecast status --watch` shows it."""
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
     """Whether the trace tells of every packet, too."""
+    traces: Path | None = None
+    """Where journals go that are switched on at run time, a directory each; by default `traces` below `data`."""
     inputs: Path | None = None
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None

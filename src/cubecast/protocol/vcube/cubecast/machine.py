@@ -449,6 +449,11 @@ class Cubecast:
         state = self._life.topics.get(topic)
         return 0 if state is None else state.envelope_bytes()
 
+    @property
+    def life(self) -> Lifetime:
+        """To look at (`inspection`), not to touch; another one after every reincarnation."""
+        return self._life
+
     def last_delivered(self, topic: Topic, source: NodeId, incarnation: Incarnation) -> MessageId:
         """For people and tests: how far the subscription is with a source."""
         delivery = self._life.topic(topic).delivery
