@@ -26,6 +26,8 @@ KEYS = {
     "tls-revoked": "tls.revoked",
     "policy": "policy",
     "insecure": "insecure",
+    "log-level": "logging.level",
+    "log-format": "logging.format",
 }
 """The setting behind each option."""
 
@@ -49,6 +51,8 @@ _OPTIONS = (
     click.option("--tls-revoked", metavar="FILE", help="Its list of revoked certificates."),
     click.option("--policy", metavar="FILE.toml", help="Who may do what; without, every client may do everything."),
     click.option("--insecure", flag_value="true", is_flag=False, help="Listen beyond this machine without TLS."),
+    click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error (default warning)."),
+    click.option("--log-format", metavar="FORMAT", help="text, or json for one object per line (default text)."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),
     click.option(
         "--config",

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
@@ -47,6 +47,8 @@ class Reception:
         self._strangers = Strangers(config.limits)
         self._by_connection: dict[Connection, Stranger] = {}
         self.address = config.listen
+        self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
+        """Told of callers that were sent away, for those who observe."""
         self.on_client: Callable[[Connection, ClientGreeting, Visitor], Refused | None] = lambda *_: Refused(
             "this node takes no clients", retry=False
         )
@@ -70,6 +72,7 @@ class Reception:
             from cubecast.net.security.listener import TlsListener
 
             self._server = TlsListener(self._security.tls, self._strangers, self._stranger)
+            self._server.on_refused = lambda detail: self.on_refused("refused", detail)
             return await self._server.open(listen)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self._stranger, listen.host, listen.port, backlog=1024)
@@ -114,7 +117,9 @@ class Reception:
     def _left(self, connection: Connection, error: Exception | None) -> None:
         stranger = self._by_connection.pop(connection, None)
         if stranger is not None and self._strangers.leave(stranger):
-            log.info("%s left without a greeting: %s", connection.label, error or "closed")
+            log.info("a caller left without a greeting: %s", error or "closed", extra={"client": connection.label})
+            if isinstance(error, RemoteProtocolError):
+                self.on_refused("refused-frame", f"{connection.label}: {error}")
 
     def _greeted(self, connection: Connection, frames: list[bytes]) -> None:
         stranger = self._by_connection.get(connection)
@@ -140,7 +145,9 @@ class Reception:
         connection.allow_frames(MAX_FRAME)
         refusal = refusal or self._take(connection, opening, visitor)
         if refusal is not None:
-            log.info("%s is refused: %.200s", connection.label, refusal.reason)
+            level = logging.INFO if refusal.retry else logging.WARNING
+            log.log(level, "a caller was refused: %.200s", refusal.reason, extra={"client": connection.label})
+            self.on_refused("refused", f"{connection.label}: {refusal.reason}")
             connection.send(encode(refusal))
             connection.close()
 

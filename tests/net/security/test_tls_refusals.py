@@ -225,7 +225,7 @@ def test_a_broken_handshake_is_refused(caplog):
                 while await caller.reader.read(100):
                     pass
             caller.close()
-        assert "was not let in: TLS failed" in caplog.text
+        assert "a caller was not let in: TLS failed" in caplog.text
 
     with caplog.at_level("INFO"):
         run(scenario())

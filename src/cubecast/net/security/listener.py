@@ -37,6 +37,8 @@ class TlsListener:
     def __init__(self, tls: TlsContext, strangers: Strangers, make: Made) -> None:
         """`make` gives the protocol for a stranger's connection, to be opened when its handshake is over."""
         self._tls, self._strangers, self._make = tls, strangers, make
+        self.on_refused: Callable[[str], None] = lambda detail: None
+        """Told of callers whose handshake failed, for those who observe."""
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -45,10 +47,14 @@ class TlsListener:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         port = listen.port
-        for family, _, _, _, where in dict.fromkeys(found):
-            listening = _listening(family, (where[0], port, *where[2:]))
-            port = listening.getsockname()[1]
-            self._sockets.append(listening)
+        try:
+            for family, _, _, _, where in dict.fromkeys(found):
+                self._sockets.append(_listening(family, (where[0], port, *where[2:])))
+                port = self._sockets[-1].getsockname()[1]
+        except OSError:
+            self.close()
+            raise
+        for listening in self._sockets:
             self._start(self._accept(listening))
         return port
 
@@ -94,7 +100,8 @@ class TlsListener:
             words.close()
         caller.close()
         if self._strangers.leave(stranger):
-            log.info("%s was not let in: %s", label, arrival.reason)
+            log.info("a caller was not let in: %s", arrival.reason, extra={"client": label})
+            self.on_refused(f"{label}: {arrival.reason}")
 
     async def _shake_hands(self, caller: socket.socket, arrival: "_Arrival") -> bool:
         arrival.stranger.channel = self._tls.channel
