@@ -91,12 +91,12 @@ class NodeConfig:
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
     """Where the node remembers its incarnation."""
-    tls: TlsSettings | None = None
-    """Without, connections are not encrypted and nobody proves anything by a certificate."""
     policy: Path | None = setting(None, file=True)
     """Who may do what; without, every client may do everything."""
     insecure: bool = False
     """Listen beyond this machine without TLS."""
+    tls: TlsSettings | None = None
+    """Without, connections are not encrypted and nobody proves anything by a certificate."""
     limits: Limits = table(Limits)
     logging: Logging = table(Logging)
 

@@ -108,7 +108,7 @@ class LiveNode:
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
 
-            self.web = WebServer(self, self.config.http, tls=self.security.web_tls())
+            self.web = WebServer(self, self.config.http, tls=self.security.web_tls(self.config.http))
             self.security.guard(self.web.gate)
             await self.web.open()
 
