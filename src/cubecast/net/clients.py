@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.connection import Connection
+from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
 from cubecast.net.port import Port
@@ -19,6 +19,7 @@ class Clients:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
         self._port, self._answer, self._most, self._budget = port, answer, most, budget
         self._gateways: dict[Connection, Gateway] = {}
+        self.traffic = Traffic()
         self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
         """Told of clients that were sent away, for those who observe."""
 
@@ -29,7 +30,7 @@ class Clients:
         if len(self._gateways) >= self._most:
             return Refused(f"this node serves {self._most} clients already", retry=True)
         connection.label = f"{greeting.name or 'client'} at {connection.label}"
-        connection.budget = self._budget
+        connection.budget, connection.traffic = self._budget, self.traffic
         connection.send(encode(answer))
         gateway = self._gateways[connection] = Gateway(self._port, connection)
         connection.on_room = lambda _: gateway.on_room()
@@ -49,6 +50,11 @@ class Clients:
         self._most, self._budget = most, budget
         for connection in self._gateways:
             connection.budget = budget
+
+    @property
+    def queued(self) -> list[int]:
+        """Bytes that wait for each client to read."""
+        return [connection.queued for connection in self._gateways]
 
     def __len__(self) -> int:
         return len(self._gateways)
