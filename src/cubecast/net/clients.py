@@ -20,10 +20,13 @@ class Clients:
         self._port, self._answer, self._most, self._budget = port, answer, most, budget
         self._gateways: dict[Connection, Gateway] = {}
         self.traffic = Traffic()
+        self._closed = False
         self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
         """Told of clients that were sent away, for those who observe."""
 
     def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
+        if self._closed:
+            return Refused("this node is leaving", retry=True)
         answer = self._answer()
         if answer is None:
             return Refused("this node is not ready yet", retry=True)
@@ -60,6 +63,7 @@ class Clients:
         return len(self._gateways)
 
     def close(self) -> None:
-        """Let them go; they will look for another node."""
+        """Let them go; they will look for another node, and nobody comes instead."""
+        self._closed = True
         for connection in list(self._gateways):
             connection.close()

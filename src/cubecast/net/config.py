@@ -20,6 +20,8 @@ from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
+MOST_BATCH_BYTES = 512 << 10
+"""Publications of several messages leave this much room in a packet for what they depend on."""
 TIB = 1 << 40
 
 LOOPBACK = Address("127.0.0.1", 0)
@@ -50,7 +52,7 @@ class NodeConfig:
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
     max_batch: int = setting(512, least=1, most=ENOUGH)
     """Messages per publication. Nodes of one cluster may differ."""
-    max_batch_bytes: int = setting(256 << 10, least=1, most=MAX_PAYLOAD, unit="bytes")
+    max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
     """Bytes of messages per publication; a larger message goes alone."""
     max_payload: int = setting(MAX_PAYLOAD, least=1, most=MAX_PAYLOAD, unit="bytes", reload=True)
     """The largest message this node publishes."""

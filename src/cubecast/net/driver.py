@@ -34,7 +34,7 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.inspection import published, reached
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.wire.codec import decode, encode
+from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
 
 if TYPE_CHECKING:
     from cubecast.net.input_log import InputLog
@@ -134,7 +134,7 @@ class Driver:
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
-            self._journal.input(name, now, arguments)
+            self._journal.input(name, now, arguments)  # on disk with the step's effects, not before
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         recorder = self._recorder
         effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
@@ -172,7 +172,17 @@ class Driver:
         """The history ends here, even if the node goes on."""
         journal, self._journal = self._journal, None
         if journal is not None:
-            journal.ended(monotonic(), at_rest=at_rest)
+            try:
+                journal.ended(monotonic(), at_rest=at_rest)
+            except OSError as error:
+                log.error("the journal has no end, its trace cannot be judged: %s", error)
+
+    def _lose_journal(self, error: OSError) -> None:
+        """A full disk is no reason to stop serving: the history ends in the middle, the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
+            journal.abandon()
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None
@@ -224,7 +234,10 @@ class Driver:
             for effect in effects:
                 if isinstance(effect, Send) and effect.packet.frame is None:
                     effect.packet.frame = encode(effect.packet)
-            self._journal.effects(now, effects)
+            try:
+                self._journal.effects(now, effects)
+            except OSError as error:
+                self._lose_journal(error)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
@@ -232,7 +245,10 @@ class Driver:
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    send(peers, frame)
+                    if len(frame) <= MAX_PACKET_BYTES:
+                        send(peers, frame)
+                    else:  # whoever got it would hang up, again and again
+                        log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
                 case Deliver(topic, message, payloads):
                     if self._is_alone:
                         self._turn.end()

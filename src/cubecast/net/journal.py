@@ -76,6 +76,10 @@ class Journal:
         self._writer.line(Kind.QUIESCENT if at_rest else Kind.STOP, now)
         self._writer.close()
 
+    def abandon(self) -> None:
+        """It cannot be written any more."""
+        self._writer.abandon()
+
     def drop(self) -> None:
         """It was not this node's history after all."""
         self._writer.remove()

@@ -55,6 +55,7 @@ class LiveNode:
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
+        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
@@ -120,8 +121,11 @@ class LiveNode:
             # Here, because it brings Parquet along, which a node that writes no trace does without.
             from cubecast.net.journal import Journal
 
-            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
-            journal.started(now)
+            try:
+                journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+                journal.started(now)
+            except OSError as error:
+                raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
             recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(

@@ -42,7 +42,14 @@ class JournalWriter:
                 data = data[os.write(self._file, data) :]
 
     def close(self) -> None:
-        self.flush()
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
+
+    def abandon(self) -> None:
+        """Without what was not flushed."""
+        self._lines.clear()
         os.close(self._file)
 
     def remove(self) -> None:
