@@ -21,6 +21,7 @@ from cubecast.api.connect import connect as connect_async
 from cubecast.api.message import Batch, Gap, Message
 from cubecast.api.subscription import Subscription
 from cubecast.errors import Closed
+from cubecast.net.security.login import NOTHING, Login
 
 CLOSING_TIME = 10.0
 AT_ONCE = 512
@@ -184,12 +185,15 @@ def connect(
     name: str = "",
     timeout: float = CONNECT_TIMEOUT,
     patience: float = PATIENCE,
+    login: Login = NOTHING,
 ) -> SyncClient:
     """Connect to any of these nodes, each HOST:PORT. Use the result with `with`, or close it."""
     thread = LoopThread()
 
     async def open_it() -> Client:
-        return await connect_async(*addresses, cluster=cluster, name=name, timeout=timeout, patience=patience)
+        return await connect_async(
+            *addresses, cluster=cluster, name=name, timeout=timeout, patience=patience, login=login
+        )
 
     try:
         return SyncClient(thread, thread.run(open_it()))
