@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.connection import Connection
+from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
 from cubecast.net.port import Port
@@ -27,6 +27,7 @@ class Clients:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
         self._port, self._answer, self._most, self._budget = port, answer, most, budget
         self._gateways: dict[Connection, Gateway] = {}
+        self.traffic = Traffic()
         self._guarded: dict[Connection, tuple[Visitor, GuardedPort]] = {}
         self._places = Counted()
         self.limits = Limits()
@@ -48,7 +49,7 @@ class Clients:
         if refusal is not None:
             return refusal
         connection.label = f"{self._name(greeting, visitor)} at {connection.label}"
-        connection.budget = self._budget
+        connection.budget, connection.traffic = self._budget, self.traffic
         connection.send(encode(answer))
         port = self._port_for(connection, visitor)
         rate = self.limits.requests_per_second
@@ -93,6 +94,11 @@ class Clients:
         self._most, self._budget = most, budget
         for connection in self._gateways:
             connection.budget = budget
+
+    @property
+    def queued(self) -> list[int]:
+        """Bytes that wait for each client to read."""
+        return [connection.queued for connection in self._gateways]
 
     def __len__(self) -> int:
         return len(self._gateways)
