@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass, field
 
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.ledger import Account, decode_runs, topic_checksum
+from cubecast.net.log.index import Account, decode_runs, topic_checksum
 from cubecast.net.log.record import Cut, Damage, Run, row_checksum
 
 
@@ -56,7 +56,7 @@ def _last(database: sqlite3.Connection, number: int) -> int:
 
 
 def _counted(database: sqlite3.Connection, number: int, actual: int) -> Account:
-    query = "SELECT min(offset), sum(length(block)) FROM batches WHERE topic=?"
+    query = "SELECT min(offset), sum(length) FROM batches WHERE topic=?"
     first, size = database.execute(query, (number,)).fetchone()
     return Account(number, first or actual + 1, actual, size or 0)
 

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 from cubecast.errors import NotDurable
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.log.ledger import Hole
+from cubecast.net.log.index import Hole
 from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Record, Run
 from cubecast.net.log.writer import Item
 from cubecast.net.pieces import weight

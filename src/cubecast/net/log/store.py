@@ -44,7 +44,7 @@ Answer = TypeVar("Answer")
 class Store:
     def __init__(self, directory: Path, opened: Opened, budget: int, retention: Mapping[str, Retention]) -> None:
         self.directory = directory
-        self._accounts = opened.ledger.accounts
+        self._accounts = opened.ledger.index.accounts
         self._loop = asyncio.get_running_loop()
         self._shelves, self._newest_at = opened.shelves, opened.newest_at
         self._closed = False
@@ -74,7 +74,7 @@ class Store:
 
     def set_quota(self, size: int) -> None:
         """The database's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
-        self._writer.call(lambda ledger: ledger.limit(size))
+        self._writer.call(lambda ledger: ledger.segments.set_limit(size))
 
     # Writing
 
@@ -226,7 +226,7 @@ class Store:
             if not any(one.first <= last and first <= one.last for one in shelf.damaged):
                 damage = Damage(first, last, ids, why)
                 shelf.damaged = sorted([*shelf.damaged, damage])
-                self._writer.call(lambda ledger: ledger.enter_damage(shelf.topic, damage))
+                self._writer.call(lambda ledger: ledger.index.enter_damage(shelf.topic, damage))
 
     def bounds(self, topic: Topic) -> tuple[int, int]:
         """The first offset kept and the last one given; (1, 0) for a topic that was never heard of."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TypeAlias
 
-from cubecast.net.log.ledger import Hole, Ledger
+from cubecast.net.log.index import Hole
+from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.record import Record
 
 log = logging.getLogger(__name__)
