@@ -18,20 +18,20 @@ class Cleaner:
         oldest = segments.oldest
         if oldest >= segments.number:
             return
-        query = "SELECT seq, start, length FROM batches WHERE file=? LIMIT 1000"
-        rows = database.execute(query, (oldest,)).fetchall()
+        query = "SELECT seq, file, start, length FROM batches ORDER BY seq LIMIT 1000"
+        rows = [row for row in database.execute(query).fetchall() if row[1] == oldest]
         live = sum(account.bytes for account in ledger.index.accounts.values())
         if not rows:
             segments.remove(oldest)
         elif segments.size > 2 * (live + SEGMENT_BYTES):
-            self._empty(ledger, oldest, rows)
+            self._empty(ledger, rows)
 
-    def _empty(self, ledger: Ledger, file: int, rows: list[tuple[int, int, int]]) -> None:
+    def _empty(self, ledger: Ledger, rows: list[tuple[int, int, int, int]]) -> None:
         reader = SegmentReader(ledger.segments.directory)
         moved: list[tuple[int, Record]] = []
         size = 0
         try:
-            for seq, start, length in rows:
+            for seq, file, start, length in rows:
                 moved.append((seq, decode_frame(reader.read(file, start, length))))
                 size += length
                 if size >= STEP_BYTES:

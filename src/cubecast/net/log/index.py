@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.record import Damage, Record, Run, row_checksum
+from cubecast.net.log.record import Damage, Entry, Run, row_checksum
 from cubecast.net.log.segments import Place
 
 AT_ONCE = (256, 64, 16, 4, 1)
@@ -41,7 +41,7 @@ class Account:
     bytes: int = 0
 
 
-Placed = tuple[Record, Place]
+Placed = tuple[Entry, Place]
 _Newest = dict[tuple[int, int], tuple[int, int]]
 
 
@@ -50,17 +50,17 @@ class Index:
         self.database, self.accounts = database, accounts
         self._numbers = max((account.number for account in accounts.values()), default=0)
 
-    def enter(self, records: Sequence[Placed], holes: Sequence[Hole] = ()) -> None:
+    def enter(self, entries: Sequence[Placed], holes: Sequence[Hole] = ()) -> None:
         """What comes next."""
         rows: list[tuple[Any, ...]] = []
         touched: dict[Topic, Account] = {}
         newest: _Newest = {}
-        for record, place in records:
-            account = touched.get(record.topic) or self._touch(touched, record.topic)
-            rows.append(row_of(account.number, record, place))
+        for entry, place in entries:
+            account = touched.get(entry.topic) or self._touch(touched, entry.topic)
+            rows.append(row_of(account.number, entry, place))
             account.bytes += place.length
-            account.last = max(account.last, record.last)
-            _note(newest, account.number, record.first, len(record.payloads))
+            account.last = max(account.last, entry.last)
+            _note(newest, account.number, entry.first, entry.many)
         for topic, damage in holes:
             account = touched.get(topic) or self._touch(touched, topic)
             account.last = max(account.last, damage.last)
@@ -82,7 +82,7 @@ class Index:
         row = account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why
         self.database.execute("INSERT OR REPLACE INTO damage VALUES (?,?,?,?,?)", row)
 
-    def replace(self, topic: Topic, damage: Damage, records: Sequence[Placed]) -> None:
+    def replace(self, topic: Topic, damage: Damage, entries: Sequence[Placed]) -> None:
         """These are the messages of the range; nothing is damaged there any more."""
         account = self._touch({}, topic)
         range_ = account.number, damage.first, damage.last
@@ -91,8 +91,8 @@ class Index:
             (lost,) = self.database.execute(query, range_).fetchone()
             self.database.execute("DELETE FROM batches WHERE topic=? AND offset BETWEEN ? AND ?", range_)
             self.database.execute("DELETE FROM damage WHERE topic=? AND first=? AND last=?", range_)
-            insert(self.database, INTO_BATCHES, PLACES, [row_of(account.number, *one) for one in records])
-            account.bytes += sum(place.length for _, place in records) - lost
+            insert(self.database, INTO_BATCHES, PLACES, [row_of(account.number, *one) for one in entries])
+            account.bytes += sum(place.length for _, place in entries) - lost
             self._keep({topic: account}, {})
         self.accounts[topic] = account
 
@@ -112,11 +112,12 @@ class Index:
             self._keep({topic: account}, {})
         self.accounts[topic] = account
 
-    def move(self, rows: Sequence[tuple[int, Place]]) -> None:
-        """These rows' messages are elsewhere now."""
+    def move(self, rows: Sequence[int], entries: Sequence[Placed]) -> None:
+        """These rows' messages are elsewhere now. They get new numbers: rows are in the order of the segments."""
         with self._transaction():
-            for seq, place in rows:
-                self.database.execute("UPDATE batches SET file=?, start=?, length=? WHERE seq=?", (*place, seq))
+            self.database.executemany("DELETE FROM batches WHERE seq=?", [(row,) for row in rows])
+            numbered = [row_of(self.accounts[entry.topic].number, entry, place) for entry, place in entries]
+            insert(self.database, INTO_BATCHES, PLACES, numbered)
 
     def shrink(self, pages: int) -> None:
         """Give room back to the file system, when there is more than new entries will soon need."""
@@ -177,8 +178,8 @@ def topic_row(topic: Topic, account: Account) -> tuple[Any, ...]:
     return account.number, topic, account.first, account.last, account.bytes, topic_checksum(topic, account)
 
 
-def row_of(number: int, record: Record, place: Place) -> tuple[Any, ...]:
-    return number, record.offset, len(record.payloads), record.at, *record.first, *place
+def row_of(number: int, entry: Entry, place: Place) -> tuple[Any, ...]:
+    return number, entry.offset, entry.many, entry.at, *entry.first, *place
 
 
 def insert(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cubecast.ids import Topic
 from cubecast.net.log.index import Hole, Index, Placed
 from cubecast.net.log.marks import Marks
-from cubecast.net.log.record import Damage, Mark, Record, encode_frame
+from cubecast.net.log.record import Damage, Entry, Mark, Record, pack
 from cubecast.net.log.segments import Segments
 
 SYNC_COMMITS = 200
@@ -22,14 +22,14 @@ class Ledger:
         self._marks = marks
         self._commits = 0
 
-    def commit(self, items: Sequence[Record | Hole]) -> None:
+    def commit(self, items: Sequence[Entry | Hole]) -> None:
         """All of it is on the disk when this returns; when it raises, nothing of it counts."""
-        records = [item for item in items if isinstance(item, Record)]
-        placed = self._write(records)
+        entries = [item for item in items if isinstance(item, Entry)]
+        placed = self._write(entries)
         self.index.enter(placed, [item for item in items if isinstance(item, Hole)])
         self.segments.keep(placed)
-        if records:
-            self._marks.add([Mark(one.topic, one.offset, len(one.payloads), one.first, one.at) for one in records])
+        if entries:
+            self._marks.add([Mark(*entry[:5]) for entry in entries])
         self._commits += 1
         if self._commits >= SYNC_COMMITS or self._marks.is_full:
             self.sync()
@@ -38,20 +38,18 @@ class Ledger:
         """These are the messages of the range; nothing is damaged there any more."""
         # The neighbour's time, because times in a log never fall and a peer's clock is another one.
         at = self.index.time_before(topic, damage.first)
-        placed = self._write([piece._replace(at=at) for piece in pieces])
+        placed = self._write([pack(piece._replace(at=at)) for piece in pieces])
         self.index.replace(topic, damage, placed)
         self.segments.keep(placed)
 
     def move(self, rows: Sequence[tuple[int, Record]]) -> None:
         """Write these rows' messages again at the end, so that the file they are in can go."""
-        placed = self._write([record for _, record in rows])
-        self.index.move([(seq, place) for (seq, _), (_, place) in zip(rows, placed, strict=True)])
+        placed = self._write([pack(record) for _, record in rows])
+        self.index.move([seq for seq, _ in rows], placed)
         self.segments.keep(placed)
 
-    def _write(self, records: Sequence[Record]) -> list[Placed]:
-        if not records:
-            return []
-        return list(zip(records, self.segments.write([encode_frame(record) for record in records]), strict=True))
+    def _write(self, entries: Sequence[Entry]) -> list[Placed]:
+        return list(zip(entries, self.segments.write(entries), strict=True)) if entries else []
 
     def sync(self) -> None:
         """The index needs no marks for what it holds itself."""

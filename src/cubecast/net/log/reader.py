@@ -147,29 +147,18 @@ class Reader:
 
     def offset_after_cut(self, topic: Topic, cut: Cut, newest: Cut, first: int, last: int) -> int:
         """The first offset of a message the cut does not hold."""
-        found = last + 1
+        number, found = self.number(topic), last + 1
+        query = (
+            "SELECT offset, incarnation, counter FROM batches WHERE topic=?1 AND source=?2 AND offset<?3 "
+            "AND (incarnation>?4 OR (incarnation=?4 AND counter+count-1>?5)) ORDER BY offset LIMIT 1"
+        )
         for source, position in newest.items():
             known = cut.get(source, (-1, 0))
             if position > known:
-                found = min(found, self._after(topic, source, known, found))
+                for offset, incarnation, counter in self.ask(query, number, source, found, *known):
+                    skipped = known[1] - counter + 1 if incarnation == known[0] else 0
+                    found = offset + max(0, skipped)
         return max(found, first)
-
-    def _after(self, topic: Topic, source: int, known: tuple[int, int], otherwise: int) -> int:
-        number = self.number(topic)
-        before = (
-            "SELECT offset, counter, count FROM batches WHERE topic=? AND source=? AND incarnation=? AND counter<=? "
-            "ORDER BY counter DESC LIMIT 1"
-        )
-        for offset, counter, count in self.ask(before, number, source, *known):
-            if counter + count - 1 > known[1]:
-                return int(offset + known[1] - counter + 1)
-        after = (
-            "SELECT offset FROM batches WHERE topic=? AND source=? AND (incarnation, counter) > (?, ?) "
-            "ORDER BY incarnation, counter LIMIT 1"
-        )
-        for (offset,) in self.ask(after, number, source, *known):
-            return int(offset)
-        return otherwise
 
     def number(self, topic: Topic) -> int:
         if topic not in self._numbers:

@@ -18,7 +18,7 @@ RECORD_OVERHEAD = 200
 """Bytes charged per batch in memory besides its content."""
 MAGIC = b"\xc1LOG"
 OPENING = Struct("<4sIII")
-_encode = msgspec.msgpack.Encoder().encode
+encode_block = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(tuple[Topic, int, int, MessageId, float, int]).decode
 _decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
 
@@ -46,6 +46,30 @@ class Record(NamedTuple):
             return self
         first = self.first._replace(counter=self.first.counter + skipped)
         return Record(self.topic, first, self.payloads[skipped:], offset, self.at)
+
+
+class Entry(NamedTuple):
+    """A record on its way to the disk. Its messages are packed at once, while the processor has them at hand; that
+    takes less memory, and says how much."""
+
+    topic: Topic
+    offset: int
+    many: int
+    first: MessageId
+    at: float
+    block: bytes
+
+    @property
+    def last(self) -> int:
+        return self.offset + self.many - 1
+
+    def record(self) -> Record:
+        return Record(self.topic, self.first, _decode_block(self.block), self.offset, self.at)
+
+
+def pack(record: Record) -> Entry:
+    topic, first, payloads, offset, at = record
+    return Entry(topic, offset, len(payloads), first, at, encode_block(payloads))
 
 
 class Mark(NamedTuple):
@@ -84,11 +108,11 @@ class Broken(Exception):  # noqa: N818 - a state of bytes, for whoever read them
     """These bytes are not a frame, or not one as it was written. `args[1]` is the head, when that much is good."""
 
 
-def encode_frame(record: Record) -> bytes:
-    topic, first, payloads, offset, at = record
-    block = _encode(payloads)
-    head = _encode((topic, offset, len(payloads), first, at, crc32(block)))
-    return b"".join((OPENING.pack(MAGIC, len(head), len(block), _head_checksum(head, len(block))), head, block))
+def opening_and_head(entry: Entry) -> bytes:
+    """What precedes the block in its frame."""
+    topic, offset, many, first, at, block = entry
+    head = encode_block((topic, offset, many, first, at, crc32(block)))
+    return OPENING.pack(MAGIC, len(head), len(block), _head_checksum(head, len(block))) + head
 
 
 def _head_checksum(head: bytes | memoryview, block: int) -> int:

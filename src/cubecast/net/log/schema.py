@@ -31,8 +31,6 @@ CREATE TABLE batches (
     file INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX by_offset ON batches (topic, offset);
-CREATE INDEX by_id ON batches (topic, source, incarnation, counter);
-CREATE INDEX by_file ON batches (file);
 CREATE TABLE damage (
     topic INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, ids BLOB NOT NULL, why TEXT NOT NULL,
     PRIMARY KEY (topic, first)

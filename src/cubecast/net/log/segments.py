@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cubecast.net.log.record import MAGIC, Broken, Record, decode_frame, frame_length
+from cubecast.net.log.record import MAGIC, Broken, Entry, Record, decode_frame, frame_length, opening_and_head
 
 SEGMENT_BYTES = 64 << 20
 MOST = 1 << 31
 """Bytes of a segment; it may exceed what is wanted by one commit."""
+MOST_PARTS = 1000
+"""Of one write."""
 MOST_OPEN = 8
 """Files a reader keeps open."""
 _name = re.compile(r"log\.(\d{8})\.segment")
@@ -66,26 +68,28 @@ class Segments:
             sync_directory(self.directory)
         return descriptor
 
-    def write(self, frames: Sequence[bytes]) -> list[Place]:
+    def write(self, entries: Sequence[Entry]) -> list[Place]:
         """On the disk when this returns. They count once `keep` is called; until then the next write replaces them."""
         if self.end >= SEGMENT_BYTES:
             os.close(self._file)
             self.number, self.end = self.number + 1, 0
             self._file = self._open()
-        places, start = [], self.end
-        for frame in frames:
-            places.append(Place(self.number, start, len(frame)))
-            start += len(frame)
+        places: list[Place] = []
+        parts: list[bytes] = []
+        start = self.end
+        for entry in entries:
+            head = opening_and_head(entry)
+            length = len(head) + len(entry.block)
+            parts += head, entry.block
+            places.append(Place(self.number, start, length))
+            start += length
         if self._limit and self.size + start - self.end > self._limit:
             raise OSError(errno.ENOSPC, f"the log is full: it may have {self._limit} bytes")
-        data, position = memoryview(b"".join(frames)), self.end
-        while data:
-            written = os.pwrite(self._file, data, position)
-            data, position = data[written:], position + written
+        _write_all(self._file, parts, self.end)
         os.fdatasync(self._file)
         return places
 
-    def keep(self, placed: Sequence[tuple[Record, Place]]) -> None:
+    def keep(self, placed: Sequence[tuple[Entry, Place]]) -> None:
         if placed:
             place = placed[-1][1]
             self.end = self._sizes[self.number] = place.start + place.length
@@ -107,6 +111,19 @@ class Segments:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _write_all(descriptor: int, parts: Sequence[bytes], position: int) -> None:
+    """Without putting them together first, which is a copy less."""
+    for begin in range(0, len(parts), MOST_PARTS):
+        some = parts[begin : begin + MOST_PARTS]
+        size = sum(map(len, some))
+        written = os.pwritev(descriptor, some, position)
+        rest = memoryview(b"".join(some))[written:] if written < size else memoryview(b"")
+        position += size - len(rest)
+        while rest:
+            written = os.pwrite(descriptor, rest, position)
+            rest, position = rest[written:], position + written
 
 
 def sync_directory(directory: Path) -> None:

@@ -25,7 +25,7 @@ from cubecast.net.log.damage import fitting
 from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.pending import Pending
 from cubecast.net.log.reader import Reader
-from cubecast.net.log.record import Cut, Damage, Record
+from cubecast.net.log.record import Cut, Damage, Entry, Record, encode_block
 from cubecast.net.log.recovery import Opened, open_log
 from cubecast.net.log.retention import Janitor, Kept, Retention
 from cubecast.net.log.shelf import Shelf
@@ -88,7 +88,7 @@ class Store:
         offset = shelf.last + 1
         at = self._newest_at = max(at, self._newest_at)
         shelf.note(first, len(payloads))
-        self._pending.add(Record(topic, first, list(payloads), offset, at))
+        self._pending.add(Entry(topic, offset, len(payloads), first, at, encode_block(payloads)))
         return offset
 
     @property
@@ -148,7 +148,7 @@ class Store:
         had_room, trouble = self.has_room, self.trouble
         for item in self._pending.committed(count):
             shelf = self._shelves[item.topic]
-            if isinstance(item, Record):
+            if isinstance(item, Entry):
                 shelf.committed = item.last
             else:
                 shelf.committed = item.damage.last
