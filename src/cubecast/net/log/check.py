@@ -16,7 +16,7 @@ from cubecast.net.log.marks import Witness, read_witness
 from cubecast.net.log.reader import Reader
 from cubecast.net.log.record import Record
 from cubecast.net.log.recovery import check_presence
-from cubecast.net.log.schema import DATABASE, MARKS
+from cubecast.net.log.schema import DATABASE, MARKS, UNREADABLE
 from cubecast.net.log.segments import segment_numbers
 
 AT_ONCE = 4 << 20
@@ -68,7 +68,7 @@ def list_topics(directory: Path) -> Report:
         try:
             contents = load(reader.database)
             topics = [_topic(reader.database, topic, held) for topic, held in sorted(contents.topics.items())]
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise BadInput(f"{reader.path} is damaged: {error}; see `cubecast log check {directory}`") from None
         return Report(reader.path, topics, [f"{reader.path}: {complaint}" for complaint in contents.complaints])
 
@@ -111,7 +111,7 @@ def _check(directory: Path, witness: Witness) -> Report:
                 found.damage = _check_topic(reader, topic, held)
                 report.topics.append(found)
                 problems += found.damage
-        except (sqlite3.DatabaseError, DamagedLog) as error:
+        except (*UNREADABLE, DamagedLog) as error:
             problems.append(str(error) if isinstance(error, DamagedLog) else f"{reader.path}: {error}")
         report.problems = list(dict.fromkeys(problems))
         return report
@@ -120,7 +120,7 @@ def _check(directory: Path, witness: Witness) -> Report:
 def _structure(reader: Reader) -> list[str]:
     try:
         found = [row[0] for row in reader.database.execute("PRAGMA integrity_check").fetchall()]
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         found = [str(error)]
     return [f"{reader.path}: {problem}" for problem in found if problem != "ok"]
 

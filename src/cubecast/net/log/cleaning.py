@@ -12,21 +12,21 @@ STEP_BYTES = 1 << 20
 
 
 class Cleaner:
-    def step(self, ledger: Ledger) -> None:
-        """A bounded piece of work on the oldest file."""
+    def step(self, ledger: Ledger) -> bool:
+        """A bounded piece of work on the oldest file; False when there is nothing to do."""
         segments, database = ledger.segments, ledger.index.database
         oldest = segments.oldest
         if oldest >= segments.number:
-            return
+            return False
         query = "SELECT seq, file, start, length FROM batches ORDER BY seq LIMIT 1000"
         rows = [row for row in database.execute(query).fetchall() if row[1] == oldest]
         live = sum(account.bytes for account in ledger.index.accounts.values())
         if not rows:
             segments.remove(oldest)
-        elif segments.size > 2 * (live + SEGMENT_BYTES):
-            self._empty(ledger, rows)
+            return True
+        return segments.size > 2 * (live + SEGMENT_BYTES) and self._empty(ledger, rows)
 
-    def _empty(self, ledger: Ledger, rows: list[tuple[int, int, int, int]]) -> None:
+    def _empty(self, ledger: Ledger, rows: list[tuple[int, int, int, int]]) -> bool:
         reader = SegmentReader(ledger.segments.directory)
         moved: list[tuple[int, Record]] = []
         size = 0
@@ -39,7 +39,8 @@ class Cleaner:
         except Broken:
             # Reading there will tell whoever asks for it; until it is repaired or forgotten, the file stays.
             if not moved:
-                return
+                return False
         finally:
             reader.close()
         ledger.move(moved)
+        return True

@@ -3,6 +3,8 @@
 import sqlite3
 from dataclasses import dataclass, field
 
+import msgspec
+
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.index import Account, decode_runs, topic_checksum
 from cubecast.net.log.record import Cut, Damage, Run, row_checksum
@@ -44,9 +46,16 @@ def load(database: sqlite3.Connection) -> Contents:
             held[number].newest[source] = incarnation, counter
     for number, first, last, ids, why in database.execute("SELECT * FROM damage ORDER BY topic, first").fetchall():
         if number in held:
-            held[number].damaged.append(Damage(first, last, decode_runs(ids), why))
+            held[number].damaged.append(Damage(first, last, _runs(ids), why))
             held[number].actual = max(held[number].actual, last)
     return contents
+
+
+def _runs(ids: bytes) -> tuple[Run, ...]:
+    try:
+        return decode_runs(ids)
+    except msgspec.MsgspecError:
+        return ()
 
 
 def _last(database: sqlite3.Connection, number: int) -> int:

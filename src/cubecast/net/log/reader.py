@@ -1,7 +1,6 @@
 """Questions to a log, in a thread that may wait for the disk. Every batch is checked before it is handed out."""
 
-import sqlite3
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.load import missing_runs
 from cubecast.net.log.record import Broken, Cut, Mark, Record, Run, decode_frame
-from cubecast.net.log.schema import DATABASE, open_to_read
+from cubecast.net.log.schema import DATABASE, UNREADABLE, open_to_read
 from cubecast.net.log.segments import SegmentReader, segment_path
 
 COLUMNS = "offset, count, source, incarnation, counter, file, start, length"
@@ -67,6 +66,7 @@ class Reader:
                 rows = self.ask(query, number, offset, 1)
             except DamagedLog as error:
                 raise self._damage(self.path, topic, offset, last, str(error)) from None
+        rows = list(takewhile(lambda row: all(type(one) is int for one in row), rows))
         if not rows:
             raise self._damage(self.path, topic, offset, last, "the index knows nothing of them")
         return rows
@@ -122,7 +122,7 @@ class Reader:
         """The names of the messages there, from what is left around them."""
         try:
             return missing_runs(self.database, self.number(topic), newest, first, last)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return ()
 
     # Finding one's place
@@ -169,7 +169,7 @@ class Reader:
     def ask(self, query: str, *values: Any) -> list[Any]:
         try:
             return self.database.execute(query, values).fetchall()
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise DamagedLog(f"{self.path}: {error}") from None
 
 

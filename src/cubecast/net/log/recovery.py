@@ -21,7 +21,7 @@ from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.load import Held, load
 from cubecast.net.log.lost import lost_batches
 from cubecast.net.log.marks import Marks, Witness, prepare, read_witness
-from cubecast.net.log.schema import DATABASE, MARKS, open_to_write, set_aside
+from cubecast.net.log.schema import DATABASE, MARKS, UNREADABLE, open_to_write, set_aside
 from cubecast.net.log.segments import Segments, segment_numbers, segment_path
 from cubecast.net.log.shelf import Shelf
 
@@ -75,7 +75,7 @@ def _open(directory: Path, descriptor: int, witness: Witness) -> Opened:
         if is_new:
             rebuild(directory, database)
         return _recover(directory, database, descriptor, witness)
-    except (DamagedLog, sqlite3.DatabaseError) as error:
+    except (DamagedLog, *UNREADABLE) as error:
         if database is not None:
             database.close()
         aside = set_aside(directory)

@@ -54,8 +54,8 @@ class Janitor:
             self._by_topic[topic] = None if found is None or found.is_endless else found
         return self._by_topic[topic]
 
-    def sweep(self, ledger: Ledger, now: float) -> list[Kept]:
-        """One step for each topic that has too much; the changed ones. Call it again until nothing changes."""
+    def sweep(self, ledger: Ledger, now: float) -> tuple[list[Kept], bool]:
+        """One step for each topic that has too much; the changed ones, and whether there may be more to do."""
         changed = []
         for topic, account in list(ledger.index.accounts.items()):
             rule = self.rule(topic)
@@ -64,10 +64,10 @@ class Janitor:
                 if first > account.first:
                     ledger.index.forget(topic, first, freed)
                     changed.append(Kept(topic, first))
-        self._cleaner.step(ledger)
+        cleaned = self._cleaner.step(ledger)
         if changed:
             ledger.index.shrink(FREED)
-        return changed
+        return changed, cleaned or bool(changed)
 
 
 def _excess(index: Index, account: Account, rule: Retention, now: float) -> tuple[int, int]:

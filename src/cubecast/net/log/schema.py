@@ -12,6 +12,8 @@ from cubecast.errors import BadInput, DamagedLog
 
 DATABASE, MARKS = "log.index", "log.marks"
 VERSION = 1
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, ValueError, TypeError, OverflowError)
+"""What reading a damaged index may raise: SQLite looks at its structure, not at what is in it."""
 BUSY = 5000
 """Milliseconds to wait for another connection that holds a lock."""
 
@@ -52,7 +54,7 @@ def open_to_write(directory: Path) -> sqlite3.Connection:
             insert = f"INSERT INTO meta VALUES ('version', '{VERSION}')"
             database.executescript(f"BEGIN; {TABLES} {insert}; COMMIT;")
         check_version(database, path)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         database.close()
         raise DamagedLog(f"{path}: {error}") from None
     except BaseException:
@@ -77,7 +79,7 @@ def open_to_read(directory: Path) -> sqlite3.Connection:
     try:
         _prepare(database)
         check_version(database, path)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         database.close()
         raise BadInput(f"{path} cannot be read as a log: {error}") from None
     except BaseException:

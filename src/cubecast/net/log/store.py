@@ -171,22 +171,23 @@ class Store:
         tell = self._from_thread(self._swept)
 
         def task(ledger: Ledger) -> None:
-            kept: list[Kept] = []
+            news: tuple[list[Kept], bool] = [], False
             try:
-                kept = self._janitor.sweep(ledger, time())
+                news = self._janitor.sweep(ledger, time())
             finally:
-                tell(kept)
+                tell(news)
 
         self._writer.call(task)
         self._next_sweep = None
 
-    def _swept(self, kept: list[Kept]) -> None:
+    def _swept(self, news: tuple[list[Kept], bool]) -> None:
+        kept, is_more_to_do = news
         for topic, first in kept:
             shelf = self._shelves[topic]
             shelf.first = first
             shelf.damaged = [one for one in shelf.damaged if one.last >= first]
         if not self._closed:
-            self._next_sweep = self._loop.call_later(0 if kept else SWEEP_EVERY, self._sweep)
+            self._next_sweep = self._loop.call_later(0 if is_more_to_do else SWEEP_EVERY, self._sweep)
 
     # Reading
 
