@@ -19,6 +19,7 @@ from cubecast.net.connection import Connection
 from cubecast.net.dialling import Dialler
 from cubecast.net.gateway_messages import (
     Deliver,
+    Durable,
     Ended,
     Lost,
     Ping,
@@ -85,6 +86,7 @@ class ClientPort:
             Ended: self._subscriptions.on_ended,
             Taken: self._publications.on_taken,
             Stable: self._publications.on_stable,
+            Durable: self._publications.on_durable,
             StatusReply: self._on_status,
             Pong: lambda _: None,
         }
@@ -186,6 +188,10 @@ class ClientPort:
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         self._check_open()
         return self._publications.stable(topic, accepted)
+
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        self._check_open()
+        return self._publications.durable(topic, accepted)
 
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()

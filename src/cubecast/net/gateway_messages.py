@@ -53,6 +53,15 @@ class Ping(msgspec.Struct, frozen=True, array_like=True, tag=8):
     pass
 
 
+class AwaitDurable(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Tell me when everything I published on the topic before this is on your disk."""
+
+    request: int
+    topic: Topic
+    only_ask: bool
+    """Tell me whether that could be, before I publish."""
+
+
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
     """The publications up to this number are in the node's hands, except for those refused."""
 
@@ -107,8 +116,16 @@ class Pong(msgspec.Struct, frozen=True, array_like=True, tag=23):
     pass
 
 
-FromClient: TypeAlias = Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping
-FromNode: TypeAlias = Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong
+class Durable(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    request: int
+    error: tuple[str, str] | None = None
+    """Why it is not: the error's name and text."""
+
+
+FromClient: TypeAlias = (
+    Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping | AwaitDurable
+)
+FromNode: TypeAlias = Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong | Durable
 
 encode = msgspec.msgpack.Encoder().encode
 _from_client: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)

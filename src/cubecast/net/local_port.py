@@ -9,6 +9,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.log.recorder import Recorder
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
@@ -42,10 +43,14 @@ class LocalPort:
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+        self.recorder: Recorder | None = None
+        """Writes what is delivered into the node's log, when it keeps one."""
 
     def open(self) -> None:
         """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
         self._closed = None
+        if self.recorder is not None:
+            self.recorder.attach(self)
 
     # Subscribing
 
@@ -156,6 +161,11 @@ class LocalPort:
             return nothing
         return out.when_stable(accepted)
 
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        if self.recorder is None:
+            raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
+        await self.recorder.durable(topic, accepted)
+
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
         for out in list(self._outgoing.values()):
@@ -180,6 +190,10 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        if self.recorder is not None:
+            self.recorder.on_deliver(topic, message, payloads)
+            if message[:2] == self.recorder.me and topic in self._outgoing:
+                self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
         self._subscriptions.deliver(topic, message, payloads)
 
     def on_published(self, topic: Topic, count: int) -> None:

@@ -19,6 +19,7 @@ from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
+from cubecast.net.log.recorder import open_recorder
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -79,6 +80,7 @@ class LiveNode:
         """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
         address = await self.reception.open()
         try:
+            self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
@@ -120,7 +122,7 @@ class LiveNode:
         self._directory.dimension = admission.dimension
         self._directory.learn(admission.places)
         self._directory.settle(Place(node, incarnation, self.instance, address))
-        remember(config, incarnation)
+        self._remember(incarnation)
         founders = 1 << node if admission.is_founder else 0
         parameters = config.parameters(admission.dimension, founders)
         machine = Cubecast(node, parameters, incarnation=incarnation)
@@ -198,6 +200,7 @@ class LiveNode:
             "clients": len(self.clients),
             "http": None if self.web is None else str(self.web.address),
             "observed": None if self.observer is None else self.observer.describe(),
+            "log": None if self.port.recorder is None else self.port.recorder.describe(),
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
         }
@@ -285,6 +288,8 @@ class LiveNode:
             await self.web.close()
         await self.reception.close()
         self.port.shut(None)
+        if self.port.recorder is not None:
+            await self.port.recorder.close()
 
     # The machine
 
@@ -305,7 +310,12 @@ class LiveNode:
     def _on_new_incarnation(self, incarnation: int) -> None:
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
+        self._remember(incarnation)
+
+    def _remember(self, incarnation: int) -> None:
         remember(self.config, incarnation)
+        if self.port.recorder is not None:
+            self.port.recorder.me = self.place.node, incarnation
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:
