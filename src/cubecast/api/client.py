@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from cubecast.api import requests
 from cubecast.api.envelope import seal, seal_all
@@ -14,9 +15,12 @@ from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.net.log.since import PublisherCut, start
 from cubecast.net.patterns import check_pattern, check_topic
 from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
+
+SinceLike: TypeAlias = int | float | datetime | PublisherCut | Literal["beginning", "now"]
 
 
 class Client:
@@ -114,7 +118,8 @@ class Client:
         gaps: Literal["yield"] = "yield",
         when_slow: str = ...,
         budget: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
+        since: SinceLike | None = ...,
         on_batch: OnBatch | None = ...,
         on_gap: OnGap | None = ...,
     ) -> Subscription[Message | Gap]: ...
@@ -126,7 +131,8 @@ class Client:
         gaps: Literal["raise", "ignore"],
         when_slow: str = ...,
         budget: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
+        since: SinceLike | None = ...,
     ) -> Subscription[Message]: ...
     def subscribe(
         self,
@@ -135,7 +141,8 @@ class Client:
         gaps: str = "yield",
         when_slow: str = "block",
         budget: int = DEFAULT_BUDGET,
-        patience: float = DEFAULT_PATIENCE,
+        patience: float | None = None,
+        since: SinceLike | None = None,
         on_batch: OnBatch | None = None,
         on_gap: OnGap | None = None,
     ) -> Subscription[Any]:
@@ -143,16 +150,31 @@ class Client:
 
         Without functions the result is read with `async for`, and `budget` bytes may wait to be read before `when_slow`
         (block, disconnect, drop-oldest, drop-newest) applies; one that blocks others and reads nothing for `patience`
-        seconds is cut off. With `on_batch` the function is called for each batch in the event loop, and must not block.
-        Gaps are yielded among the messages, raised as `Missed`, or ignored.
+        seconds (5) is cut off. With `on_batch` the function is called for each batch in the event loop, and must not
+        block. Gaps are yielded among the messages, raised as `Missed`, or ignored.
+
+        `since` begins in the node's log, at an offset, a time (float or datetime), behind a cut, at the "beginning", or
+        "now", and goes on live without a seam. Such a subscription makes nobody wait: when it is slow it reads on in
+        the log later.
         """
-        life = Lifecycle(self._port, check_pattern(pattern))
+        life = Lifecycle(self._port, check_pattern(pattern), None if since is None else start(since))
         sink: Inbox | Handover
         if on_batch is not None:
             sink = Handover(life, on_batch, on_gap, self)
         else:
             slow = _choice(WhenSlow, when_slow)
-            sink = Inbox(life, self, gaps=_choice(Gaps, gaps), when_slow=slow, budget=budget, patience=patience)
+            is_behind = since is not None
+            if patience is None and not is_behind:
+                patience = DEFAULT_PATIENCE
+            sink = Inbox(
+                life,
+                self,
+                gaps=_choice(Gaps, gaps),
+                when_slow=slow,
+                budget=budget,
+                patience=patience,
+                is_behind=is_behind,
+            )
         subscription: Subscription[Any] = Subscription(life, sink)
         life.open(sink)
         return subscription

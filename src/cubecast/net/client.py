@@ -18,19 +18,23 @@ from cubecast.net.addresses import Address
 from cubecast.net.connection import Connection
 from cubecast.net.dialling import Dialler
 from cubecast.net.gateway_messages import (
+    CaughtUp,
     Deliver,
     Ended,
     Lost,
     Ping,
     Pong,
     Ready,
+    Resumed,
     Stable,
+    Standing,
     StatusReply,
     StatusRequest,
     Taken,
     decode_from_node,
     encode,
 )
+from cubecast.net.log.since import Since
 from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
 from cubecast.net.remote_publications import RemotePublications
@@ -81,6 +85,9 @@ class ClientPort:
             Ready: self._subscriptions.on_ready,
             Lost: self._subscriptions.on_gap,
             Ended: self._subscriptions.on_ended,
+            Resumed: self._subscriptions.on_resumed,
+            Standing: self._subscriptions.on_standing,
+            CaughtUp: self._subscriptions.on_caught_up,
             Taken: self._publications.on_taken,
             Stable: self._publications.on_stable,
             StatusReply: self._on_status,
@@ -155,9 +162,9 @@ class ClientPort:
 
     # The port
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
-        return self._subscriptions.subscribe(pattern, sink)
+        return self._subscriptions.subscribe(pattern, sink, since)
 
     def unsubscribe(self, subscription: int) -> None:
         self._subscriptions.unsubscribe(subscription)

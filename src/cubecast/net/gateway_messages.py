@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.net.log.since import Since
+from cubecast.net.port import Run
 
 CREDIT = 1 << 20
 """Bytes a client may have published that the node has not said to have taken."""
@@ -17,6 +19,7 @@ CREDIT = 1 << 20
 class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=1):
     subscription: int
     pattern: str
+    since: Since | None = None
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -74,6 +77,9 @@ class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=18):
     incarnation: int
     counter: int
     payloads: list[bytes]
+    offset: int | None = None
+    """In the node's log, where there is one."""
+    at: float = 0.0
 
 
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag=19):
@@ -87,6 +93,9 @@ class Lost(msgspec.Struct, frozen=True, array_like=True, tag=20):
     topic: Topic
     missing: list[MessageId]
     reason: str
+    runs: list[Run] = []
+    count: int = 0
+    offsets: tuple[int, int] | None = None
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag=21):
@@ -101,12 +110,34 @@ class StatusReply(msgspec.Struct, frozen=True, array_like=True, tag=22):
     status: dict[str, Any]
 
 
+class Standing(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    """What the subscription needs not get any more, be it that it has it or that it was before its beginning."""
+
+    subscription: int
+    known: list[tuple[Topic, NodeId, Incarnation, Counter]]
+
+
+class CaughtUp(msgspec.Struct, frozen=True, array_like=True, tag=25):
+    """What was logged before has been sent."""
+
+    subscription: int
+
+
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """Whether this node's log goes on where another node's ended."""
+
+    subscription: int
+    is_complete: bool
+
+
 class Pong(msgspec.Struct, frozen=True, array_like=True, tag=23):
     pass
 
 
 FromClient: TypeAlias = Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping
-FromNode: TypeAlias = Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong
+FromNode: TypeAlias = (
+    Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong | Standing | CaughtUp | Resumed
+)
 
 encode = msgspec.msgpack.Encoder().encode
 _from_client: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)

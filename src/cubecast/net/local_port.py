@@ -6,11 +6,15 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError
+from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.config import NodeConfig
+from cubecast.net.log.beginnings import open_replay
+from cubecast.net.log.reading import History
+from cubecast.net.log.replaying import Replay
+from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
-from cubecast.net.patterns import check_topic, is_pattern
+from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
@@ -27,6 +31,9 @@ class LocalPort:
         self._hold_back = hold_back
         self._let_through = let_through
         self._subscriptions = Subscriptions()
+        self._replays: dict[int, Replay] = {}
+        self.history: History | None = None
+        """Where what is delivered is written before anybody sees it."""
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
@@ -40,9 +47,13 @@ class LocalPort:
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
-        number = self._subscriptions.open(pattern, sink)
+        replay = None if since is None else self._replay(pattern, sink, since)
+        number = self._subscriptions.open(pattern, replay or sink)
+        if replay is not None:
+            self._replays[number] = replay
+            replay.start()
         if is_pattern(pattern):
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
@@ -53,9 +64,17 @@ class LocalPort:
             self._subscriptions.check_ready_soon(number)
         return number
 
+    def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        if self.history is None:
+            raise NotKept("this node keeps no log, so a subscription cannot begin in the past")
+        if isinstance(since, FromCut) and since.resumes and not self._subscriptions.is_served(pattern):
+            raise NotKept(f"this node has listened to {pattern} for too short a time to go on where another one ended")
+        return open_replay(self.history, check_pattern(pattern), sink, since)
+
     def unsubscribe(self, subscription: int) -> None:
         if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
             self.resume(subscription)
+        self._replays.pop(subscription, None)
         closed = self._subscriptions.close(subscription)
         if closed is None:
             return
@@ -65,13 +84,17 @@ class LocalPort:
             self._call("unsubscribe", closed.pattern)
 
     def pause(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].pause()
+        elif subscription in self._subscriptions:
             self._subscriptions[subscription].is_paused = True
             for topic in self._subscriptions[subscription].topics:
                 self._hold_back(topic)
 
     def resume(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].resume()
+        elif subscription in self._subscriptions:
             one = self._subscriptions[subscription]
             one.is_paused = False
             for topic in list(one.topics):
@@ -146,7 +169,8 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
-        self._subscriptions.deliver(topic, message, payloads)
+        logged = None if self.history is None else self.history.append(topic, message, payloads)
+        self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:
         out = self._outgoing[topic]

@@ -38,7 +38,7 @@ class Store:
     def __init__(self, directory: Path, opened: Opened, budget: int) -> None:
         self.directory = directory
         self._loop = asyncio.get_running_loop()
-        self._shelves, self._newest_at = opened.shelves, opened.newest_at
+        self._shelves, self.newest_at = opened.shelves, opened.newest_at
         self._closed = False
         self.on_room: Callable[[], None] = lambda: None
         """Called when there is room again, or no use in waiting for it."""
@@ -62,7 +62,7 @@ class Store:
         if shelf is None:
             shelf = self._shelves[topic] = Shelf(topic)
         offset = shelf.last + 1
-        at = self._newest_at = max(at, self._newest_at)
+        at = self.newest_at = max(at, self.newest_at)
         shelf.note(first, len(payloads))
         self._pending.add(Record(topic, first, list(payloads), offset, at))
         return offset
