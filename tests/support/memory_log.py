@@ -1,5 +1,6 @@
 """A log that forgets everything with its process: the dumb thing that replays are tried against."""
 
+import asyncio
 from collections.abc import Sequence
 
 from cubecast.errors import DamagedLog, Forgotten
@@ -8,7 +9,10 @@ from cubecast.net.log.record import Cut, Record
 
 
 class MemoryLog:
-    def __init__(self) -> None:
+    """Whoever reads waits for some turns of the event loop, as if for a disk."""
+
+    def __init__(self, turns: int = 1) -> None:
+        self._turns = turns
         self.records: dict[Topic, list[Record]] = {}
         self.first: dict[Topic, int] = {}
         self.damage: dict[Topic, list[tuple[int, int]]] = {}
@@ -40,6 +44,8 @@ class MemoryLog:
         self.first[topic] = max(before, self.bounds(topic)[0])
 
     async def read(self, topic: Topic, offset: int, most_bytes: int) -> list[Record]:
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
         first, _ = self.bounds(topic)
         if offset < first:
             raise Forgotten(f"{topic}: offset {offset} is not kept any more", first)

@@ -50,13 +50,18 @@ class Beginning:
             self._progress.expect(topic, offset)
         return offset
 
+    def of_new(self, topic: Topic) -> int:
+        """Of one that began after the subscription did."""
+        self._progress.expect(topic, 1)
+        return 1
+
     async def _offset(self, topic: Topic) -> int:
         first, _ = self._history.bounds(topic)
         match self._since:
             case FromBeginning():
                 return first
             case FromNow():
-                return self._ends.get(topic, first - 1) + 1
+                return self._ends.get(topic, 0) + 1
             case FromTime(time):
                 return await self._history.store.offset_at(topic, time)
             case FromOffset(offset):

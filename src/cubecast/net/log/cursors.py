@@ -1,7 +1,7 @@
 """A place in the log that moves on: in one topic, or through all that a pattern selects, in the order of delivery."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import Protocol
@@ -9,11 +9,16 @@ from typing import Protocol
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import Topic
 from cubecast.net.log.reading import History
-from cubecast.net.log.record import RECORD_OVERHEAD, Record
+from cubecast.net.log.record import Record
 from cubecast.net.log.since import PublisherCut
 
-Start = Callable[[Topic], Awaitable[int]]
-"""The offset at which a topic begins for this subscription."""
+
+class Start(Protocol):
+    """The offset at which a topic begins for a subscription."""
+
+    async def __call__(self, topic: Topic) -> int: ...
+    def of_new(self, topic: Topic) -> int:
+        """Of one that is new since the subscription was opened."""
 
 
 class Cursor(Protocol):
@@ -88,13 +93,13 @@ class PatternCursor:
 
     def _behind(self) -> list[Topic]:
         for topic in self._new_topics():
-            self._offsets[topic] = self._history.bounds(topic)[0]
+            self._offsets[topic] = self._start.of_new(topic)
         return [topic for topic, offset in self._offsets.items() if not self._history.is_at_end(topic, offset)]
 
     async def read(self, most_bytes: int) -> list[Record]:
         horizon = self._history.newest_at  # what comes while the disk is asked may be missing in topics asked before
         topics = self._behind()
-        most = max(RECORD_OVERHEAD, most_bytes // max(1, len(topics)))
+        most = most_bytes // max(1, len(topics))
         for topic in topics:
             if not self._ahead.get(topic):
                 found, self._offsets[topic] = await readable(self._history, topic, self._offsets[topic], most)

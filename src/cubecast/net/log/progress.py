@@ -37,7 +37,9 @@ class Progress:
     """By topic: the next offset, and the last counter of each publisher."""
 
     def __init__(self, known: PublisherCut | None = None) -> None:
+        """With `known` everything else is wanted, so that publishers it does not name begin with their first message."""
         self._topics: dict[Topic, _TopicProgress] = {}
+        self._unheard = None if known is None else 0
         for (topic, source, incarnation), counter in (known or {}).items():
             one = self._topic(topic)
             one.last[source, incarnation] = counter
@@ -65,8 +67,10 @@ class Progress:
             gaps.append(_offsets_gone(record.topic, expected, record.offset - 1))
             topic.unsure.update(topic.last)
         last = topic.last.get(publisher)
-        if last is None and incarnation < topic.lives.get(source, 0):
-            return Step(gaps, None)
+        if last is None:
+            if incarnation < topic.lives.get(source, 0):
+                return Step(gaps, None)
+            last = self._unheard
         after = counter + len(record.payloads)
         news: Record | None = record
         if last is not None and last != counter - 1:

@@ -38,8 +38,8 @@ class Store(Protocol):
 class History:
     """All that a node delivered and still has."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, recent: int = RECENT) -> None:
+        self.store, self._budget = store, recent
         self.newest_at = store.newest_at
         """The time of the last record."""
         self._recent: deque[tuple[Record, int]] = deque()
@@ -57,7 +57,7 @@ class History:
         self._recent.append((record, size))
         self._by_topic.setdefault(record.topic, deque()).append(record)
         self._bytes += size
-        while self._bytes > RECENT:
+        while self._bytes > self._budget:
             oldest, freed = self._recent.popleft()
             self._bytes -= freed
             ones = self._by_topic[oldest.topic]
