@@ -1,7 +1,7 @@
 """A log that forgets everything with its process: the dumb thing that replays are tried against."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
@@ -17,6 +17,8 @@ class MemoryLog:
         self.first: dict[Topic, int] = {}
         self.damage: dict[Topic, list[tuple[int, int]]] = {}
         self.newest_at = 0.0
+        self.has_room, self.ticket, self.trouble = True, 0, None
+        self.on_room: Callable[[], None] = lambda: None
 
     def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int:
         _, last = self.bounds(topic)

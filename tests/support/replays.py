@@ -9,6 +9,7 @@ from cubecast.ids import MessageId, Topic
 from cubecast.net.config import NodeConfig
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.reading import History
+from cubecast.net.log.recorder import Recorder
 from cubecast.net.log.since import start
 from cubecast.net.patterns import matcher
 from cubecast.net.port import GapNotice, Logged
@@ -35,9 +36,7 @@ class Reader:
         self.error: CubecastError | None = None
         self._pause_after, self._batches = pause_after, 0
 
-    def on_batch(
-        self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
-    ) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         assert logged is not None and not self.is_paused
         source, incarnation, counter = first
         for place, payload in enumerate(payloads):
@@ -93,7 +92,8 @@ class LoggingNode:
     def open_port(self) -> None:
         """Also a restart: the port is new, the log is not."""
         self.port = LocalPort(NodeConfig(), lambda *_: None, lambda *_: None, lambda *_: None)
-        self.port.history = History(self.store, self._recent)
+        self.port.recorder = Recorder(self.store, [">"])
+        self.port.recorder.history = self.history = History(self.store, self._recent)
         self.port.open()
 
     def deliver(self, topic: Topic, source: int = 0, count: int = 1, missed: int = 0) -> None:
@@ -106,8 +106,7 @@ class LoggingNode:
             self.sequence.append(Entry(topic, offset + place, MessageId(source, 0, counter + place), payload))
         self.port.on_interest_matched(topic)  # whoever selects it by a pattern hears of it
         self.port.on_deliver(topic, MessageId(source, 0, counter), payloads)
-        assert self.port.history is not None
-        self.times += [self.port.history.newest_at] * count
+        self.times += [self.history.newest_at] * count
 
     def subscribe(self, pattern: str, since: Any, pause_after: int = 0) -> Reader:
         reader = Reader(pause_after)

@@ -21,6 +21,7 @@ from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
 
 SinceLike: TypeAlias = int | float | datetime | PublisherCut | Literal["beginning", "now"]
+Wait: TypeAlias = Literal["stable", "durable"]
 
 
 class Client:
@@ -40,22 +41,25 @@ class Client:
         data: Any,
         *,
         headers: Mapping[str, str] | None = None,
-        wait: Literal["stable"] | None = None,
+        wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
         """Publish bytes, text, or anything JSON can say.
 
         Returns when the message has its place behind everything published or read here before, which takes no turn of
-        the event loop unless the budget is used up. With `wait="stable"` returns when it reached everybody it is for.
+        the event loop unless the budget is used up. With `wait="stable"` returns when it reached everybody it is for,
+        with `wait="durable"` when it is on the disk of the node's log; `BadInput` when that keeps no such topic.
         Too late for `timeout`: `TimeoutError` when nothing was published, `OutcomeUnknown` when it was.
         """
         sealed = (seal(data, headers),)
         port = self._port
+        if wait is not None:
+            await self._check(wait, topic, timeout)
         if not port.has_room(topic):
             await self._room(topic, timeout)
         accepted = port.publish(topic, sealed)
         if wait is not None:
-            await self._stable(topic, accepted, timeout)
+            await self._reached(wait, topic, accepted, timeout)
 
     def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
         """Like `publish`, but raises `NoRoom` instead of waiting."""
@@ -69,7 +73,7 @@ class Client:
         topic: str,
         batch: Iterable[Any],
         *,
-        wait: Literal["stable"] | None = None,
+        wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
         """Publish messages in their order, as one piece where the budget allows.
@@ -78,16 +82,18 @@ class Client:
         """
         sealed = seal_all(batch)
         accepted = 0
+        if wait is not None:
+            await self._check(wait, topic, timeout)
         for chunk in pieces(sealed):
             if not self._port.has_room(topic):
                 await self._room(topic, timeout)
             accepted = self._port.publish(topic, chunk)
         if wait is not None and sealed:
-            await self._stable(topic, accepted, timeout)
+            await self._reached(wait, topic, accepted, timeout)
 
     async def stable(self, topic: str, *, timeout: float | None = None) -> None:
         """Wait until everything published here on the topic reached everybody it is for."""
-        await self._stable(topic, self._port.publish(check_topic(topic), ()), timeout)
+        await self._reached("stable", topic, self._port.publish(check_topic(topic), ()), timeout)
 
     async def _room(self, topic: str, timeout: float | None) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
@@ -99,14 +105,24 @@ class Client:
         except TimeoutError:
             raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
 
-    async def _stable(self, topic: str, accepted: int, timeout: float | None) -> None:
+    async def _check(self, wait: Wait, topic: str, timeout: float | None) -> None:
+        """Before anything is published: can what is waited for come at all?"""
+        if wait == "durable":
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._port.durable(check_topic(topic), 0)
+            except TimeoutError:
+                raise TimeoutError(f"{topic}: no node answered for {timeout} s; nothing was published") from None
+        elif wait != "stable":
+            raise BadInput(f"publications are waited for until they are stable or durable, not {wait!r}")
+
+    async def _reached(self, wait: Wait, topic: str, accepted: int, timeout: float | None) -> None:
         try:
             async with asyncio.timeout(timeout):
-                await self._port.stable(topic, accepted)
+                await (self._port.stable if wait == "stable" else self._port.durable)(topic, accepted)
         except TimeoutError:
-            raise OutcomeUnknown(
-                f"{topic}: published, and not known to have reached everybody in {timeout} s"
-            ) from None
+            what = "to have reached everybody" if wait == "stable" else "to be durable"
+            raise OutcomeUnknown(f"{topic}: published, and not known {what} in {timeout} s") from None
 
     # -- subscribing
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from cubecast.api.client import Client
+from cubecast.api.client import Client, Wait
 from cubecast.api.connect import CONNECT_TIMEOUT, PATIENCE
 from cubecast.api.connect import connect as connect_async
 from cubecast.api.message import Batch, Gap, Message
@@ -122,7 +122,7 @@ class SyncClient:
         data: Any,
         *,
         headers: Mapping[str, str] | None = None,
-        wait: Literal["stable"] | None = None,
+        wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
         self._thread.run(self._client.publish(topic, data, headers=headers, wait=wait, timeout=timeout))
@@ -132,7 +132,7 @@ class SyncClient:
         topic: str,
         batch: Iterable[Any],
         *,
-        wait: Literal["stable"] | None = None,
+        wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
         self._thread.run(self._client.publish_batch(topic, list(batch), wait=wait, timeout=timeout))

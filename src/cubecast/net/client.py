@@ -20,6 +20,7 @@ from cubecast.net.dialling import Dialler
 from cubecast.net.gateway_messages import (
     CaughtUp,
     Deliver,
+    Durable,
     Ended,
     Lost,
     Ping,
@@ -90,6 +91,7 @@ class ClientPort:
             CaughtUp: self._subscriptions.on_caught_up,
             Taken: self._publications.on_taken,
             Stable: self._publications.on_stable,
+            Durable: self._publications.on_durable,
             StatusReply: self._on_status,
             Pong: lambda _: None,
         }
@@ -191,6 +193,10 @@ class ClientPort:
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         self._check_open()
         return self._publications.stable(topic, accepted)
+
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        self._check_open()
+        return self._publications.durable(topic, accepted)
 
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()

@@ -6,6 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
+from cubecast.net.patterns import check_pattern
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
@@ -58,7 +59,11 @@ class NodeConfig:
     inputs: Path | None = None
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
-    """Where the node remembers its incarnation."""
+    """Where the node remembers its incarnation, and keeps its log."""
+    log: tuple[str, ...] = ()
+    """Patterns of the topics whose messages are kept in the log; `>` for all."""
+    log_budget: int = 8 << 20
+    """Bytes that may wait for the log's disk, before publishers wait."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:
@@ -73,6 +78,10 @@ class NodeConfig:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if not 1 <= self.max_payload <= MAX_PAYLOAD:
             raise BadInput(f"the largest payload must be between 1 and {MAX_PAYLOAD} bytes, not {self.max_payload}")
+        if self.log and self.data is None:
+            raise BadInput("a log needs a place: say with `data` where to keep it")
+        for pattern in self.log:
+            check_pattern(pattern)
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name has 1 to 64 characters")
 

@@ -14,9 +14,11 @@ from cubecast.errors import BadInput, CubecastError, NotKept, RemoteProtocolErro
 from cubecast.ids import MessageId, Topic
 from cubecast.net.gateway_messages import (
     CREDIT,
+    AwaitDurable,
     AwaitStable,
     CaughtUp,
     Deliver,
+    Durable,
     Ended,
     Lost,
     Pause,
@@ -111,7 +113,7 @@ class Gateway:
         self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
-        self._backlog: deque[Publish | AwaitStable] = deque()
+        self._backlog: deque[Publish | AwaitStable | AwaitDurable] = deque()
         self._backlog_bytes = 0
         self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
@@ -128,7 +130,8 @@ class Gateway:
             Pause: self._on_pause,
             Resume: self._on_resume,
             Publish: self._on_publish,
-            AwaitStable: self._on_await_stable,
+            AwaitStable: self._on_await,
+            AwaitDurable: self._on_await,
             StatusRequest: self._on_status_request,
             Ping: lambda _: self.send(Pong()),
         }
@@ -247,7 +250,7 @@ class Gateway:
             raise RemoteProtocolError("a client published nothing, or more than it has credit for")
         self._backlog.append(message)
 
-    def _on_await_stable(self, message: AwaitStable) -> None:
+    def _on_await(self, message: AwaitStable | AwaitDurable) -> None:
         self._asked += 1
         self._check_requests()
         self._backlog.append(message)
@@ -259,6 +262,8 @@ class Gateway:
             message = self._backlog[0]
             if isinstance(message, AwaitStable):
                 self._await_stable(message)
+            elif isinstance(message, AwaitDurable):
+                self._await_durable(message)
             elif self._port.has_room(message.topic):
                 self._publish(message)
             else:
@@ -303,6 +308,14 @@ class Gateway:
             self.send(Stable(message.request, None if error is None else str(error)))
 
         self._follow(self._port.stable(message.topic, accepted), done)
+
+    def _await_durable(self, message: AwaitDurable) -> None:
+        def done(future: asyncio.Future[None]) -> None:
+            error = future.exception()
+            self.send(Durable(message.request, None if error is None else (type(error).__name__, str(error))))
+
+        accepted = 0 if message.only_ask else self._accepted.get(message.topic, 0)
+        self._follow(self._port.durable(message.topic, accepted), done)
 
     # Questions
 

@@ -56,6 +56,15 @@ class Ping(msgspec.Struct, frozen=True, array_like=True, tag=8):
     pass
 
 
+class AwaitDurable(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Tell me when everything I published on the topic before this is on your disk."""
+
+    request: int
+    topic: Topic
+    only_ask: bool
+    """Tell me whether that could be, before I publish."""
+
+
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
     """The publications up to this number are in the node's hands, except for those refused."""
 
@@ -110,20 +119,20 @@ class StatusReply(msgspec.Struct, frozen=True, array_like=True, tag=22):
     status: dict[str, Any]
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True, tag=24):
+class Standing(msgspec.Struct, frozen=True, array_like=True, tag=25):
     """What the subscription needs not get any more, be it that it has it or that it was before its beginning."""
 
     subscription: int
     known: list[tuple[Topic, NodeId, Incarnation, Counter]]
 
 
-class CaughtUp(msgspec.Struct, frozen=True, array_like=True, tag=25):
+class CaughtUp(msgspec.Struct, frozen=True, array_like=True, tag=26):
     """What was logged before has been sent."""
 
     subscription: int
 
 
-class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=26):
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=27):
     """Whether this node's log goes on where another node's ended."""
 
     subscription: int
@@ -134,9 +143,17 @@ class Pong(msgspec.Struct, frozen=True, array_like=True, tag=23):
     pass
 
 
-FromClient: TypeAlias = Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping
+class Durable(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    request: int
+    error: tuple[str, str] | None = None
+    """Why it is not: the error's name and text."""
+
+
+FromClient: TypeAlias = (
+    Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping | AwaitDurable
+)
 FromNode: TypeAlias = (
-    Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong | Standing | CaughtUp | Resumed
+    Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong | Durable | Standing | CaughtUp | Resumed
 )
 
 encode = msgspec.msgpack.Encoder().encode

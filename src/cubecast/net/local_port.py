@@ -9,8 +9,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.config import NodeConfig
-from cubecast.net.log.beginnings import open_replay
-from cubecast.net.log.reading import History
+from cubecast.net.log.recorder import Recorder
 from cubecast.net.log.replaying import Replay
 from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
@@ -32,18 +31,20 @@ class LocalPort:
         self._let_through = let_through
         self._subscriptions = Subscriptions()
         self._replays: dict[int, Replay] = {}
-        self.history: History | None = None
-        """Where what is delivered is written before anybody sees it."""
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+        self.recorder: Recorder | None = None
+        """Writes what is delivered into the node's log, when it keeps one."""
 
     def open(self) -> None:
         """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
         self._closed = None
+        if self.recorder is not None:
+            self.recorder.attach(self)
 
     # Subscribing
 
@@ -65,11 +66,11 @@ class LocalPort:
         return number
 
     def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
-        if self.history is None:
-            raise NotKept("this node keeps no log, so a subscription cannot begin in the past")
+        if self.recorder is None:
+            raise NotKept("this node keeps no log, so a subscription cannot begin there")
         if isinstance(since, FromCut) and since.resumes and not self._subscriptions.is_served(pattern):
             raise NotKept(f"this node has listened to {pattern} for too short a time to go on where another one ended")
-        return open_replay(self.history, check_pattern(pattern), sink, since)
+        return self.recorder.replay(check_pattern(pattern), sink, since)
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
@@ -151,6 +152,11 @@ class LocalPort:
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         return (self._outgoing.get(topic) or self._out(topic)).when_stable(accepted)
 
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        if self.recorder is None:
+            raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
+        await self.recorder.durable(topic, accepted)
+
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
         for out in list(self._outgoing.values()):
@@ -169,7 +175,11 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
-        logged = None if self.history is None else self.history.append(topic, message, payloads)
+        logged = None
+        if self.recorder is not None:
+            logged = self.recorder.on_deliver(topic, message, payloads)
+            if message[:2] == self.recorder.me and topic in self._outgoing:
+                self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
         self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:

@@ -17,6 +17,8 @@ from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
+from cubecast.net.log.recorder import Recorder
+from cubecast.net.log.store import Store
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.status import MOST_SHOWN, describe
@@ -57,6 +59,7 @@ class LiveNode:
         """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
         address = await self.reception.open()
         try:
+            await self._open_log()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
@@ -80,7 +83,7 @@ class LiveNode:
         self._directory.dimension = admission.dimension
         self._directory.learn(admission.places)
         self._directory.settle(Place(node, incarnation, self.instance, address))
-        remember(config, incarnation)
+        self._remember(incarnation)
         founders = 1 << node if admission.is_founder else 0
         parameters = config.parameters(admission.dimension, founders)
         machine = Cubecast(node, parameters, incarnation=incarnation)
@@ -104,6 +107,12 @@ class LiveNode:
         )
         self._driver.watcher = self._stepped
         self._driver.call("on_start")
+
+    async def _open_log(self) -> None:
+        if self.config.log and self.config.data is not None:
+            self.port.recorder = Recorder(
+                await Store.open(self.config.data, budget=self.config.log_budget), self.config.log
+            )
 
     def _leave_place(self) -> None:
         """Somebody else got the id first, so nothing of this belongs to its history."""
@@ -143,11 +152,15 @@ class LiveNode:
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
-        return describe(self.config, self._directory, self._peers, self._driver) | {
-            "clients": len(self.clients),
-            "waiting": self._waiting()[:MOST_SHOWN],
-            **self.port.describe(),
-        }
+        return (
+            describe(self.config, self._directory, self._peers, self._driver)
+            | {
+                "clients": len(self.clients),
+                "waiting": self._waiting()[:MOST_SHOWN],
+                **self.port.describe(),
+            }
+            | ({} if self.port.recorder is None else {"log": self.port.recorder.describe()})
+        )
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
@@ -192,6 +205,8 @@ class LiveNode:
         self._peers.close()
         await self.reception.close()
         self.port.shut(None)
+        if self.port.recorder is not None:
+            await self.port.recorder.close()
 
     # The machine
 
@@ -211,7 +226,12 @@ class LiveNode:
     def _on_new_incarnation(self, incarnation: int) -> None:
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
+        self._remember(incarnation)
+
+    def _remember(self, incarnation: int) -> None:
         remember(self.config, incarnation)
+        if self.port.recorder is not None:
+            self.port.recorder.me = self.place.node, incarnation
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:

@@ -7,11 +7,13 @@ unknown and the latter wait for the next connection.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cubecast.ids import Topic
-from cubecast.net.gateway_messages import CREDIT, AwaitStable, Publish
+from cubecast.net.gateway_messages import CREDIT, AwaitDurable, AwaitStable, Publish
 from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES
+
+Question: TypeAlias = AwaitStable | AwaitDurable
 
 
 class Uncertain(NamedTuple):
@@ -35,7 +37,7 @@ class _Pile:
 class Outbox:
     def __init__(self, budget: int, credit: int = CREDIT) -> None:
         self._budget, self._credit = budget, credit
-        self._unsent: deque[_Pile | tuple[AwaitStable, int]] = deque()
+        self._unsent: deque[_Pile | tuple[Question, float]] = deque()
         self._unsent_bytes = 0
         self._under_way: deque[tuple[int, _Pile]] = deque()
         self._under_way_bytes = 0
@@ -75,13 +77,13 @@ class Outbox:
         self.accepted += len(payloads)
         return self.accepted
 
-    def ask(self, question: AwaitStable, accepted: int) -> None:
+    def ask(self, question: Question, accepted: float) -> None:
         """To be sent after everything published so far; `accepted` is what it asks about."""
         self._unsent.append((question, accepted))
 
-    def take(self) -> list[Publish | AwaitStable]:
+    def take(self) -> list[Publish | Question]:
         """What may be sent now, in order."""
-        ready: list[Publish | AwaitStable] = []
+        ready: list[Publish | Question] = []
         while self._unsent:
             first = self._unsent[0]
             if isinstance(first, tuple):

@@ -96,6 +96,12 @@ class Port(Protocol):
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         """Done when the first `accepted` messages reached everybody they were for; raises `OutcomeUnknown`."""
 
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        """Done when the first `accepted` messages are on the disk of the node's log; raises `NotDurable`.
+
+        With 0 it only asks whether that could be: `BadInput` when the node does not log the topic.
+        """
+
     def status(self) -> Awaitable[dict[str, Any]]:
         """What the node says about itself: members, topics, queues, held messages."""
 

@@ -36,6 +36,10 @@ def _value(name: str, value: Any) -> Any:
         return Address.parse(value)
     if name == "join":
         return tuple(Address.parse(one) for one in value)
+    if name == "log":
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise ValueError(f"log must be a list of patterns, not {value!r}")
+        return tuple(value)
     if name in ("peers", "dial_through"):
         return {int(node): Address.parse(address) for node, address in value.items()}
     if name in _PATHS:

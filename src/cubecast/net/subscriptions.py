@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.patterns import REST, Selection, is_pattern, matcher
+from cubecast.net.patterns import Selection, covers, is_pattern, matcher
 from cubecast.net.port import GapNotice, Logged, Sink
 
 
@@ -148,7 +148,7 @@ class Subscriptions:
 
     def is_served(self, pattern: str) -> bool:
         """Does the node hear all of it already, and has it been ready to?"""
-        return any(one.was_ready and _covers(one, pattern) for one in self._all.values())
+        return any(one.was_ready and covers(one.pattern, pattern) for one in self._all.values())
 
     @property
     def is_wild(self) -> bool:
@@ -163,10 +163,3 @@ class Subscriptions:
 
     def __len__(self) -> int:
         return len(self._all)
-
-
-def _covers(one: Subscription, pattern: str) -> bool:
-    """In the cases that matter: the same, a topic that is selected, or everything."""
-    if one.pattern == pattern:
-        return True
-    return one.pattern == REST and not pattern.startswith("_") if is_pattern(pattern) else one.matches(pattern)

@@ -37,7 +37,7 @@ class Progress:
     """By topic: the next offset, and the last counter of each publisher."""
 
     def __init__(self, known: PublisherCut | None = None) -> None:
-        """With `known` everything else is wanted, so that publishers it does not name begin with their first message."""
+        """With `known` all else is wanted: publishers it does not name begin with their first message."""
         self._topics: dict[Topic, _TopicProgress] = {}
         self._unheard = None if known is None else 0
         for (topic, source, incarnation), counter in (known or {}).items():

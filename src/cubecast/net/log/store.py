@@ -185,6 +185,20 @@ class Store:
         found = await self._ask(self._reader.offset_after_cut, topic, cut, newest, shelf.first, committed)
         return found if found <= committed else next((one for one in map(_beyond(cut), buffered) if one), end)
 
+    def describe(self) -> dict[str, Any]:
+        """For people and programs."""
+        shelves = self._shelves.values()
+        return {
+            "directory": str(self.directory),
+            "topics": len(self._shelves),
+            "messages": sum(shelf.last - shelf.first + 1 for shelf in shelves),
+            "bytes": sum(shelf.bytes for shelf in shelves),
+            "waiting_bytes": self._pending.bytes,
+            "waiting_batches": self.ticket - self.durable,
+            "damaged_ranges": sum(len(shelf.damaged) for shelf in shelves),
+            "trouble": None if self.trouble is None else str(self.trouble),
+        }
+
     async def _ask(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
         return await self._loop.run_in_executor(self._reading, question, *arguments)
 
