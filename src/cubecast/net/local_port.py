@@ -59,10 +59,10 @@ class LocalPort:
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
             self._call("follow", self._subscriptions.interest)
-        elif self._subscriptions.attach(number, pattern):
-            self._call("subscribe", pattern)
         else:
-            self._subscriptions.check_ready_soon(number)
+            if self._subscriptions.attach(number, pattern):
+                self._call("subscribe", pattern)
+            self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
 
     def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:

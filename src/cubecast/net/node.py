@@ -56,7 +56,10 @@ class LiveNode:
     # Life
 
     async def start(self) -> None:
-        """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
+        """Listen, get a place, and take part.
+
+        Returns when everybody who lives knows this node, and addresses to it what its log is to keep.
+        """
         address = await self.reception.open()
         try:
             await self._open_log()
@@ -65,6 +68,8 @@ class LiveNode:
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
                 try:
                     await self._active
+                    if self.port.recorder is not None:
+                        await self.port.recorder.ready()
                     return
                 except BadInput:
                     if self.config.node is not None or attempt + 1 == PLACES_TRIED:

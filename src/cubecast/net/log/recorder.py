@@ -22,13 +22,20 @@ MOST_CHOSEN = 10_000
 class _Quiet:
     """The log's subscriptions bring messages here; they are recorded where all deliveries pass, once and first."""
 
+    def __init__(self) -> None:
+        self.ready = asyncio.get_running_loop().create_future()
+
     def on_batch(
         self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
     ) -> None: ...
-    def on_ready(self) -> None: ...
+    def on_ready(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+
     def on_live(self, known: PublisherCut) -> None: ...
     def on_gap(self, gap: GapNotice) -> None: ...
-    def on_end(self, error: CubecastError | None) -> None: ...
+    def on_end(self, error: CubecastError | None) -> None:
+        self.on_ready()  # nobody has to wait any more
 
 
 class _Own:
@@ -50,6 +57,7 @@ class Recorder:
         self._own: dict[Topic, _Own] = {}
         self._port: Port | None = None
         self._subscriptions: list[int] = []
+        self._sinks: list[_Quiet] = []
         self._is_paused = False
         self.me: tuple[NodeId, int] = (-1, 0)
         """This node's id and incarnation."""
@@ -58,7 +66,14 @@ class Recorder:
     def attach(self, port: Port) -> None:
         """Record what is delivered from now on."""
         self._port = port
-        self._subscriptions = [port.subscribe(pattern, _Quiet()) for pattern in self._patterns]
+        self._sinks = [_Quiet() for _ in self._patterns]
+        subscribed = zip(self._patterns, self._sinks, strict=True)
+        self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
+
+    async def ready(self) -> None:
+        """Done when whatever is published from now on is recorded."""
+        for sink in self._sinks:
+            await asyncio.shield(sink.ready)
 
     def records(self, topic: Topic) -> bool:
         chosen = self._chosen.get(topic)

@@ -9,7 +9,7 @@ it is, holding nothing and nobody back, and reads on from there later.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
@@ -21,10 +21,6 @@ from cubecast.net.port import GapNotice, Logged, Sink
 
 CHUNK = 256 << 10
 """Bytes read in one turn: some milliseconds of work."""
-MOST_IN_ONE = 4096
-"""Messages of records that are handed over together."""
-SAME_TIME = 0.001
-"""Seconds; records that are not further apart share the time of the first when they are handed over together."""
 MOST_NOTICES = 1024
 
 
@@ -102,7 +98,7 @@ class Replay:
 
     def _take(self, found: list[Record]) -> None:
         """Hand over what was read; when nothing has come behind it, the subscription is live."""
-        for record in together(found):
+        for record in found:
             if not self._is_reading:
                 return
             self._cursor.passed(record)
@@ -120,34 +116,3 @@ class Replay:
             self._sink.on_gap(gap)
         if news is not None:
             self._sink.on_batch(news.topic, news.first, news.payloads, Logged(news.offset, news.at))
-
-
-def together(records: list[Record]) -> Iterator[Record]:
-    """Neighbours that continue each other, as one."""
-    group: list[Record] = []
-    size = 0
-    for record in records:
-        if group and not (size < MOST_IN_ONE and _continues(group[-1], record, group[0].at)):
-            yield _joined(group)
-            group, size = [], 0
-        group.append(record)
-        size += len(record.payloads)
-    if group:
-        yield _joined(group)
-
-
-def _continues(before: Record, record: Record, since: float) -> bool:
-    source, incarnation, counter = before.first
-    return (
-        record.first == (source, incarnation, counter + len(before.payloads))
-        and record.topic == before.topic
-        and record.offset == before.last + 1
-        and record.at - since <= SAME_TIME
-    )
-
-
-def _joined(group: list[Record]) -> Record:
-    first = group[0]
-    if len(group) == 1:
-        return first
-    return first._replace(payloads=[payload for record in group for payload in record.payloads])
