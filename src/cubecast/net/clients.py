@@ -37,6 +37,12 @@ class Clients:
         self._gateways.pop(connection).close()
         log.info("%s left: %s", connection.label, error or "closed")
 
+    def reconfigure(self, *, most: int, budget: int) -> None:
+        """Who is there stays, under the new budget."""
+        self._most, self._budget = most, budget
+        for connection in self._gateways:
+            connection.budget = budget
+
     def __len__(self) -> int:
         return len(self._gateways)
 

@@ -77,7 +77,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
-        self._deferral_budget = deferral_budget
+        self.deferral_budget = deferral_budget
         self._deferred_bytes = 0
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
@@ -185,7 +185,7 @@ class Driver:
         """Keep the bytes only, and once: what is not acknowledged comes again and again."""
         waiting, key = self._deferred[packet.topic], (sender, packet.message)
         growth = len(frame) - len(waiting.get(key, b""))
-        if self._deferred_bytes + growth <= self._deferral_budget:
+        if self._deferred_bytes + growth <= self.deferral_budget:
             self._deferred_bytes += growth
             waiting[key] = frame
 

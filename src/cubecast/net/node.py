@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import secrets
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
@@ -17,12 +18,15 @@ from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
-from cubecast.net.log.recorder import Recorder
-from cubecast.net.log.store import Store
+from cubecast.net.log.recorder import open_recorder
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+
+if TYPE_CHECKING:
+    from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +53,9 @@ class LiveNode:
         self.port.on_close = self.close
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
+        self.reloads: list[Prepare] = [self._prepare]
+        """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
+        self.web: WebServer | None = None
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = False
@@ -62,7 +69,8 @@ class LiveNode:
         """
         address = await self.reception.open()
         try:
-            await self._open_log()
+            self.port.recorder = await open_recorder(self.config)
+            await self._open_web()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
@@ -79,6 +87,15 @@ class LiveNode:
             self._leave_place()
             await self._shut()
             raise
+
+    async def _open_web(self) -> None:
+        """Before this node takes part, so that it can be asked why it does not."""
+        if self.config.http is not None:
+            # Here, because it brings a web server along, which a node that serves nothing does without.
+            from cubecast.net.web.server import WebServer
+
+            self.web = WebServer(self, self.config.http)
+            await self.web.open()
 
     def _live(self, admission: Admission, address: str) -> None:
         if self._closed:
@@ -112,12 +129,6 @@ class LiveNode:
         )
         self._driver.watcher = self._stepped
         self._driver.call("on_start")
-
-    async def _open_log(self) -> None:
-        if self.config.log and self.config.data is not None:
-            self.port.recorder = Recorder(
-                await Store.open(self.config.data, budget=self.config.log_budget), self.config.log
-            )
 
     def _leave_place(self) -> None:
         """Somebody else got the id first, so nothing of this belongs to its history."""
@@ -167,6 +178,12 @@ class LiveNode:
             | ({} if self.port.recorder is None else {"log": self.port.recorder.describe()})
         )
 
+    def reasons_not_ready(self) -> list[str]:
+        """Why clients had better go elsewhere for now; none when they are welcome."""
+        if self._closed or self._directory.me is None or self._driver is None:
+            return ["this node is closed" if self._closed else "this node has no place yet"]
+        return [] if self._driver.machine.is_active else ["not every living member knows this node yet"]
+
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
@@ -182,6 +199,20 @@ class LiveNode:
             log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
         finally:
             await self._shut()
+
+    def _prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+
+        def take_effect() -> None:
+            self.config = config
+            self.port.reconfigure(config)
+            self._peers.reconfigure(config)
+            self.reception.reconfigure(config)
+            self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
+            if self._driver is not None:
+                self._driver.deferral_budget = config.peer_budget
+
+        return take_effect
 
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
@@ -208,6 +239,8 @@ class LiveNode:
             self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
+        if self.web is not None:
+            await self.web.close()
         await self.reception.close()
         self.port.shut(None)
         if self.port.recorder is not None:

@@ -108,6 +108,11 @@ class Peers:
             link.send(bytes([CONTROL]))
             link.close()
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._budget = config.peer_budget
+        for link in self._links.values():
+            link.budget = config.peer_budget
+
     def close(self) -> None:
         self._closed = True
         self.hang_up()

@@ -58,6 +58,9 @@ class Reception:
         self.address = self._config.advertise or Address(listen.host, port)
         return self.address
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._config = config
+
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()

@@ -126,6 +126,7 @@ class RemotePublications:
         if message.error is None:
             self._answer(message.request, None)
         else:
+            self._logged.clear()  # so that the next one asks first, and is not published
             kind, text = message.error
             self._answer(message.request, _ERRORS.get(kind, NotDurable)(text))
 

@@ -29,6 +29,10 @@ CHECKPOINT_BYTES = 8 << 20
 AT_ONCE = (256, 64, 16, 4, 1)
 """Rows of one statement; few different numbers, so that SQLite keeps them prepared."""
 
+INTO_BATCHES, PLACES = "INSERT INTO batches VALUES", "(NULL,?,?,?,?,?,?,?,?,?,?)"
+MOST_PAGES = 4_294_967_294
+"""SQLite's own limit."""
+
 encode_runs = msgspec.msgpack.Encoder().encode
 decode_runs = msgspec.msgpack.Decoder(tuple[Run, ...]).decode
 
@@ -79,10 +83,10 @@ class Ledger:
                 for run in item.damage.ids:
                     _note(newest, account.number, *run)
         with self.transaction():
-            insert(self.database, "INSERT INTO batches VALUES", "(NULL,?,?,?,?,?,?,?,?,?,?)", rows)
+            insert(self.database, INTO_BATCHES, PLACES, rows)
             for item in items:
                 if isinstance(item, Hole):
-                    self._damaged(touched[item.topic], item.damage)
+                    self._enter(touched[item.topic], item.damage)
             self._keep(touched, newest)
         self.accounts.update(touched)
         self._marks.add(marks)
@@ -120,9 +124,57 @@ class Ledger:
 
     # Damage
 
-    def _damaged(self, account: Account, damage: Damage) -> None:
+    def _enter(self, account: Account, damage: Damage) -> None:
         row = account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why
         self.database.execute("INSERT OR REPLACE INTO damage VALUES (?,?,?,?,?)", row)
+
+    def enter_damage(self, topic: Topic, damage: Damage) -> None:
+        """Something written earlier was found to be damaged."""
+        with self.transaction():
+            self._enter(self.accounts[topic], damage)
+
+    def repair(self, topic: Topic, damage: Damage, pieces: Sequence[Record]) -> None:
+        """These are the messages of the range; nothing is damaged there any more."""
+        account = self._touch({}, topic)
+        number = account.number
+        place = number, damage.first, damage.last
+        with self.transaction():
+            query = "SELECT coalesce(sum(length(block) + ?), 0) FROM batches WHERE topic=? AND offset BETWEEN ? AND ?"
+            (lost,) = self.database.execute(query, (RECORD_OVERHEAD, *place)).fetchone()
+            self.database.execute("DELETE FROM batches WHERE topic=? AND offset BETWEEN ? AND ?", place)
+            self.database.execute("DELETE FROM damage WHERE topic=? AND first=? AND last=?", place)
+            query = "SELECT at FROM batches WHERE topic=? AND offset<? ORDER BY offset DESC LIMIT 1"
+            # The neighbour's time, because times in a log never fall and a peer's clock is another one.
+            (at,) = self.database.execute(query, place[:2]).fetchone() or (0.0,)
+            rows = [_row(number, piece._replace(at=at)) for piece in pieces]
+            insert(self.database, INTO_BATCHES, PLACES, rows)
+            account.bytes += sum(len(row[-1]) + RECORD_OVERHEAD for row in rows) - lost
+            self._keep({topic: account}, {})
+        self.accounts[topic] = account
+
+    # Forgetting
+
+    def forget(self, topic: Topic, first: int, freed: int) -> None:
+        """Everything before this offset."""
+        account = self._touch({}, topic)
+        account.first, account.bytes = first, account.bytes - freed
+        with self.transaction():
+            self.database.execute("DELETE FROM batches WHERE topic=? AND offset<?", (account.number, first))
+            self.database.execute("DELETE FROM damage WHERE topic=? AND last<?", (account.number, first))
+            self._keep({topic: account}, {})
+        self.accounts[topic] = account
+
+    def shrink(self, pages: int) -> None:
+        """Give room back to the file system, when there is more than new messages will soon need."""
+        (free,) = self.database.execute("PRAGMA freelist_count").fetchone()
+        (total,) = self.database.execute("PRAGMA page_count").fetchone()
+        if free > pages and free > total // 4:
+            self.database.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+
+    def limit(self, size: int) -> None:
+        """As if the disk had no more room than this; 0 for its own limit."""
+        (page,) = self.database.execute("PRAGMA page_size").fetchone()
+        self.database.execute(f"PRAGMA max_page_count={size // page or MOST_PAGES}").fetchone()
 
     # The rest
 

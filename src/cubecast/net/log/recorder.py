@@ -7,6 +7,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.config import NodeConfig
 from cubecast.net.log.beginnings import open_replay
 from cubecast.net.log.reading import History
 from cubecast.net.log.replaying import Replay
@@ -157,3 +158,11 @@ class Recorder:
                 if not future.done():
                     future.set_exception(OutcomeUnknown(f"{topic}: the node was closed before the log had it"))
         await self.store.close()
+
+
+async def open_recorder(config: NodeConfig) -> Recorder | None:
+    """As the settings say; None for a node that keeps no log."""
+    if not config.log or config.data is None:
+        return None
+    store = await Store.open(config.data, budget=config.log_budget, quota=config.log_quota, retention=config.retention)
+    return Recorder(store, config.log)

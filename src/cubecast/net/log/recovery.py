@@ -93,7 +93,7 @@ def _open(directory: Path, database: sqlite3.Connection, descriptor: int, witnes
 
 def _shelf(topic: Topic, held: Held) -> Shelf:
     account, last = held.account, max(held.account.last, held.actual)
-    return Shelf(topic, account.first, last, last, account.bytes, held.newest, held.damaged)
+    return Shelf(topic, account.first, last, last, held.newest, held.damaged)
 
 
 def lost_batches(directory: Path, database: sqlite3.Connection, contents: Contents, witness: Witness) -> list[Hole]:

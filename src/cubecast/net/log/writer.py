@@ -62,7 +62,7 @@ class Writer:
             if self._waiting and (monotonic() >= self._next_try or self._ends):
                 self._write()
             if task is not None:
-                task(self._ledger)
+                self._do(task)
         if self._waiting:
             log.error("the log ends without %d batches that the disk did not take", len(self._waiting))
         self._close()
@@ -93,6 +93,12 @@ class Writer:
             self._waiting = []
             self._next_try = 0.0
             self._on_committed(self._committed)
+
+    def _do(self, task: Task) -> None:
+        try:
+            task(self._ledger)
+        except (sqlite3.Error, OSError) as error:
+            log.error("something the log was asked for could not be done: %s", error)
 
     def _close(self) -> None:
         try:
