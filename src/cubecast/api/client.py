@@ -15,12 +15,12 @@ from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
-from cubecast.net.log.since import PublisherCut, start
+from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
 from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
 
-SinceLike: TypeAlias = int | float | datetime | PublisherCut | Literal["beginning", "now"]
+SinceLike: TypeAlias = int | float | datetime | PublisherCut | Since | Literal["beginning", "now"]
 Wait: TypeAlias = Literal["stable", "durable"]
 
 
