@@ -35,6 +35,8 @@ class Load:
     messages: int | None = None
     """How many each member publishes; as many as it can when None."""
     journal: Path | None = None
+    data: Path | None = None
+    """Where each member keeps a log of everything, when it does."""
 
 
 class Member:
@@ -53,7 +55,11 @@ class Member:
         loop, load = asyncio.get_running_loop(), self._load
         dimension = max(1, (load.members - 1).bit_length())
         addresses = () if join is None else (Address.parse(join),)
-        node = LiveNode(NodeConfig(dimension=dimension, join=addresses, node=self._number, journal=load.journal))
+        kept: dict[str, Any] = {}
+        if load.data is not None:
+            kept = {"data": load.data / f"member-{self._number}", "log": (">",)}
+        config = NodeConfig(dimension=dimension, join=addresses, node=self._number, journal=load.journal, **kept)
+        node = LiveNode(config)
         await node.start()
         client = Client(node.port)
         orders: asyncio.Queue[Any] = asyncio.Queue()

@@ -3,18 +3,18 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
 from cubecast.net.log.load import Contents, Held, load
-from cubecast.net.log.marks import read_witness
+from cubecast.net.log.marks import Witness, read_witness
 from cubecast.net.log.reader import Reader
 from cubecast.net.log.record import Record
 from cubecast.net.log.recovery import check_presence, lost_batches
-from cubecast.net.log.schema import MARKS
+from cubecast.net.log.schema import DATABASE, MARKS
 
 AT_ONCE = 4 << 20
 """Bytes read at a time."""
@@ -42,6 +42,10 @@ class Report:
     topics: list[TopicReport]
     problems: list[str]
     """Each names file and place."""
+
+    def to_json(self) -> dict[str, Any]:
+        topics = [asdict(one) | {"messages": one.messages} for one in self.topics]
+        return {"path": str(self.path), "topics": topics, "problems": self.problems}
 
 
 @contextmanager
@@ -81,7 +85,16 @@ def _topic(database: sqlite3.Connection, topic: Topic, held: Held) -> TopicRepor
 def check_log(directory: Path) -> Report:
     """Every checksum, every offset, the database's own structure, and what the marks say must be there."""
     witness = read_witness(directory / MARKS)
-    check_presence(directory, witness)
+    try:
+        check_presence(directory, witness)
+        return _check(directory, witness)
+    except BadInput as error:
+        if not witness.identity:
+            raise  # nothing says that there ever was a log
+        return Report(directory / DATABASE, [], [str(error)])
+
+
+def _check(directory: Path, witness: Witness) -> Report:
     with still(directory) as reader:
         problems = _structure(reader)
         report = Report(reader.path, [], problems)
