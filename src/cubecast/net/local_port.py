@@ -180,6 +180,13 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        if self.recorder is None:
+            self._subscriptions.deliver(topic, message, payloads)
+        elif not self.recorder.holds(topic, message, payloads):
+            self.deliver(topic, message, payloads)
+
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        """Into the log, where there is one, and to everybody who listens."""
         logged = None
         if self.recorder is not None:
             logged = self.recorder.on_deliver(topic, message, payloads)

@@ -58,14 +58,14 @@ class LiveNode:
         self.web: WebServer | None = None
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
-        self._closed = False
+        self._closed = self._is_filled = False
 
     # Life
 
     async def start(self) -> None:
         """Listen, get a place, and take part.
 
-        Returns when everybody who lives knows this node, and addresses to it what its log is to keep.
+        Returns when everybody who lives knows this node, and its log has what it missed while it was away.
         """
         address = await self.reception.open()
         try:
@@ -76,8 +76,7 @@ class LiveNode:
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
                 try:
                     await self._active
-                    if self.port.recorder is not None:
-                        await self.port.recorder.ready()
+                    await self._fill_log()
                     return
                 except BadInput:
                     if self.config.node is not None or attempt + 1 == PLACES_TRIED:
@@ -87,6 +86,15 @@ class LiveNode:
             self._leave_place()
             await self._shut()
             raise
+
+    async def _fill_log(self) -> None:
+        recorder, me = self.port.recorder, self.place
+        if recorder is not None:
+            await recorder.ready()
+            living = [node for node in self.machine.living if node != me.node]
+            peers = [Address.parse(self._directory.places[node].address) for node in living]
+            await recorder.fill(peers, self.config.cluster, self.port.deliver)
+        self._is_filled = True
 
     async def _open_web(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
@@ -162,7 +170,7 @@ class LiveNode:
     def _who(self) -> Accepted | None:
         """What a client is told."""
         me, directory = self._directory.me, self._directory
-        if me is None or self._driver is None or not self._driver.machine.is_active:
+        if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
@@ -182,7 +190,9 @@ class LiveNode:
         """Why clients had better go elsewhere for now; none when they are welcome."""
         if self._closed or self._directory.me is None or self._driver is None:
             return ["this node is closed" if self._closed else "this node has no place yet"]
-        return [] if self._driver.machine.is_active else ["not every living member knows this node yet"]
+        if not self._driver.machine.is_active:
+            return ["not every living member knows this node yet"]
+        return [] if self._is_filled else ["this node's log is not filled yet with what it missed"]
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""

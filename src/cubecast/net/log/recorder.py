@@ -1,20 +1,26 @@
 """Between a node's port and its store: records what is delivered, and tells publishers when it is on the disk."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.log.beginnings import open_replay
+from cubecast.net.log.holding import Holding
 from cubecast.net.log.reading import History
 from cubecast.net.log.replaying import Replay
+from cubecast.net.log.returning import Deliver, Refill, fill
 from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
 from cubecast.net.port import GapNotice, Logged, Port, Sink
+
+log = logging.getLogger(__name__)
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""
@@ -60,13 +66,16 @@ class Recorder:
         self._subscriptions: list[int] = []
         self._sinks: list[_Quiet] = []
         self._is_paused = False
+        self._held: Holding | None = None
         self.me: tuple[NodeId, int] = (-1, 0)
         """This node's id and incarnation."""
         store.on_room = self._resume
 
     def attach(self, port: Port) -> None:
-        """Record what is delivered from now on."""
+        """Record what is delivered from now on; a log that was written before may have to be filled first."""
         self._port = port
+        if self.store.topics():
+            self._held = Holding(self.store.directory)
         self._sinks = [_Quiet() for _ in self._patterns]
         subscribed = zip(self._patterns, self._sinks, strict=True)
         self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
@@ -75,6 +84,22 @@ class Recorder:
         """Done when whatever is published from now on is recorded."""
         for sink in self._sinks:
             await asyncio.shield(sink.ready)
+
+    def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
+        """Does it have to wait until the log is filled?"""
+        if self._held is None or not self.records(topic):
+            return False
+        self._held.put(topic, message, payloads)
+        return True
+
+    async def fill(self, peers: Sequence[Address], cluster: str, release: Deliver) -> None:
+        """Get what is missing from one of the peers, then let go what had to wait for it."""
+        if self._held is not None:
+            refill = Refill(self.history, self._held)
+            if peers and not await fill(refill, self._patterns, peers, cluster, f"the log of node {self.me[0]}"):
+                log.warning("no peer could fill the log; what was missed in the meantime is a gap in it")
+            await refill.release(release)
+            self._held = None  # in the turn in which nothing was left
 
     def records(self, topic: Topic) -> bool:
         chosen = self._chosen.get(topic)
