@@ -88,13 +88,16 @@ class LiveNode:
             raise
 
     async def _fill_log(self) -> None:
-        recorder, me = self.port.recorder, self.place
+        recorder = self.port.recorder
         if recorder is not None:
             await recorder.ready()
-            living = [node for node in self.machine.living if node != me.node]
-            peers = [Address.parse(self._directory.places[node].address) for node in living]
-            await recorder.fill(peers, self.config.cluster, self.port.deliver)
+            await recorder.fill(self._living_peers, self.config.cluster, self.port.deliver)
         self._is_filled = True
+
+    def _living_peers(self) -> list[Address]:
+        """Where the others are, as far as they are held to live."""
+        others = [node for node in self.machine.living if node != self.place.node]
+        return [Address.parse(self._directory.places[node].address) for node in others]
 
     async def _open_web(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""

@@ -6,7 +6,9 @@ from cubecast.api.message import Gap
 from cubecast.api.node import Node
 from cubecast.ids import MessageId
 from cubecast.net.log.holding import Holding
+from cubecast.net.log.schema import DATABASE
 from support.cluster import FAST, cluster
+from support.logs import flip
 from support.running import run, until
 
 
@@ -71,6 +73,39 @@ def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
                 (gap,) = [event for event in got if isinstance(event, Gap)]
                 assert got == [*range(10), gap, *range(20, 30)]
                 assert gap.count == 10 and [(run.first, run.last) for run in gap.missing] == [(11, 20)]
+
+    run(main(), 30)
+
+
+def flipped(directory, text):
+    """One bit of the file, in this text."""
+    flip(directory / DATABASE, (directory / DATABASE).read_bytes().index(text))
+
+
+def test_what_is_damaged_is_had_from_a_peer_when_the_node_starts(tmp_path):
+    async def main():
+        async with cluster(1) as (one,), keeper(tmp_path / "a", one):
+            async with keeper(tmp_path / "b", one, node=6):
+                for number in range(5):
+                    await say(one, 100 * number, 100)
+            flipped(tmp_path / "b", b"%d" % 250)
+            async with keeper(tmp_path / "b", one, node=6) as back:
+                assert await heard(back, 500) == list(range(500))
+
+    run(main(), 30)
+
+
+def test_damage_nobody_can_mend_is_a_gap_and_the_rest_is_read(tmp_path):
+    async def main():
+        async with cluster(1) as (one,):
+            async with keeper(tmp_path, one, node=6):
+                for number in range(5):
+                    await say(one, 100 * number, 100)
+            flipped(tmp_path, b"%d" % 250)
+            async with keeper(tmp_path, one, node=6) as back:
+                got = await heard(back, 400)
+                (gap,) = [event for event in got if isinstance(event, Gap)]
+                assert got == [*range(200), gap, *range(300, 500)] and gap.offsets == (201, 300)
 
     run(main(), 30)
 

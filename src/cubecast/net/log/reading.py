@@ -6,12 +6,12 @@ across topics as well. Offsets and order are the node's own: another node delive
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import time
 from typing import Protocol
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Record
+from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Damage, Record
 from cubecast.net.pieces import weight
 from cubecast.net.port import Logged
 
@@ -19,6 +19,10 @@ RECENT = 2 << 20
 """Bytes of the newest records that are kept in memory, so that whoever is nearly live gets there in one step."""
 TICK = 1e-6
 """Seconds; the smallest difference between two times that both floats and people can tell."""
+
+
+Mend = Callable[[Topic], Awaitable[int]]
+"""How many damaged ranges of the topic are whole again."""
 
 
 class Store(Protocol):
@@ -35,6 +39,8 @@ class Store(Protocol):
     async def read(self, topic: Topic, offset: int, most_bytes: int) -> list[Record]: ...
     async def offset_at(self, topic: Topic, time: float) -> int: ...
     async def offset_after_cut(self, topic: Topic, cut: Cut) -> int: ...
+    def damaged(self, topic: Topic) -> list[Damage]: ...
+    async def repair(self, records: Sequence[Record]) -> int: ...
 
 
 class History:
@@ -42,6 +48,8 @@ class History:
 
     def __init__(self, store: Store, recent: int = RECENT) -> None:
         self.store, self._budget = store, recent
+        self.mend: Mend | None = None
+        """Tries to get what is damaged from peers, where there are any."""
         self.newest_at = store.newest_at
         """The time of the last record."""
         self._recent: deque[tuple[Record, int]] = deque()

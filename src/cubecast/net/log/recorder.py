@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -12,6 +12,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.log.beginnings import open_replay
 from cubecast.net.log.holding import Holding
+from cubecast.net.log.mending import Mender
 from cubecast.net.log.reading import History
 from cubecast.net.log.replaying import Replay
 from cubecast.net.log.returning import Deliver, Refill, fill
@@ -92,14 +93,19 @@ class Recorder:
         self._held.put(topic, message, payloads)
         return True
 
-    async def fill(self, peers: Sequence[Address], cluster: str, release: Deliver) -> None:
-        """Get what is missing from one of the peers, then let go what had to wait for it."""
+    async def fill(self, peers: Callable[[], Sequence[Address]], cluster: str, release: Deliver) -> None:
+        """Get what is missing from one of the peers, then let go what had to wait for it; mend what is damaged."""
+        name = f"the log of node {self.me[0]}"
         if self._held is not None:
-            refill = Refill(self.history, self._held)
-            if peers and not await fill(refill, self._patterns, peers, cluster, f"the log of node {self.me[0]}"):
+            refill, others = Refill(self.history, self._held), peers()
+            if others and not await fill(refill, self._patterns, others, cluster, name):
                 log.warning("no peer could fill the log; what was missed in the meantime is a gap in it")
             await refill.release(release)
             self._held = None  # in the turn in which nothing was left
+        self.history.mend = Mender(self.history, peers, cluster, name).mend
+        for topic in self.store.topics():
+            if self.store.damaged(topic):
+                await self.history.mend(topic)
 
     def records(self, topic: Topic) -> bool:
         chosen = self._chosen.get(topic)

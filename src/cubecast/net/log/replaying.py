@@ -8,6 +8,7 @@ it is, holding nothing and nobody back, and reads on from there later.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ from cubecast.net.log.progress import Progress
 from cubecast.net.log.record import Record
 from cubecast.net.log.since import PublisherCut
 from cubecast.net.port import GapNotice, Logged, Sink
+
+log = logging.getLogger(__name__)
 
 CHUNK = 256 << 10
 """Bytes read in one turn: some milliseconds of work."""
@@ -89,6 +92,9 @@ class Replay:
                     await asyncio.sleep(0)  # others want to do something, too
         except CubecastError as error:
             self.on_end(error)
+        except Exception as error:  # better an error than silence, whatever the mistake is
+            log.exception("a replay failed")
+            self.on_end(CubecastError(f"the log could not be read: {error}"))
         finally:
             self._task = None
 
