@@ -16,6 +16,7 @@ class MemoryLog:
         self.records: dict[Topic, list[Record]] = {}
         self.first: dict[Topic, int] = {}
         self.damage: dict[Topic, list[tuple[int, int]]] = {}
+        self.directory = None
         self.newest_at = 0.0
         self.has_room, self.ticket, self.trouble = True, 0, None
         self.on_room: Callable[[], None] = lambda: None

@@ -14,6 +14,7 @@ main = CubecastGroup(
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
         "log": "cubecast.cli.log:log",
+        "trace": "cubecast.cli.trace:trace",
         "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",

@@ -21,6 +21,8 @@ KEYS = {
     "http": "http",
     "cluster": "cluster",
     "dimension": "dimension",
+    "log_level": "logging.level",
+    "log_format": "logging.format",
 }
 """The setting behind each option."""
 
@@ -39,6 +41,8 @@ _OPTIONS = (
     click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere."),
     click.option("--cluster", help="The cluster's name; nodes of other clusters are refused."),
     click.option("--dimension", metavar="D", help="A new cluster's cube has 2^D ids."),
+    click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error (default warning)."),
+    click.option("--log-format", metavar="FORMAT", help="text, or json for one object per line (default text)."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),
     click.option(
         "--config",
@@ -59,7 +63,9 @@ def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sources(file: Path | None, options: dict[str, Any]) -> Sources:
-    given = {KEYS[name]: (f"--{name}", value) for name, value in options.items() if name in KEYS and value}
+    given = {
+        KEYS[name]: (f"--{name.replace('_', '-')}", value) for name, value in options.items() if name in KEYS and value
+    }
     for one in options["settings"]:
         key, equals, value = one.partition("=")
         if not equals:

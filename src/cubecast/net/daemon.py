@@ -21,7 +21,9 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     live = LiveNode(config)
-    reloader = Reloader(NodeConfig, config, read, [_prepare_logs, *live.reloads])
+    set_up(config.logging, live.identity)
+    live.reloads.append(_prepare_logs)
+    reloader = Reloader(NodeConfig, config, read, live.reloads)
     loop.add_signal_handler(signal.SIGHUP, _reload, reloader)
     starting = asyncio.ensure_future(live.start())
     stopping = asyncio.ensure_future(stop.wait())

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
@@ -19,6 +20,7 @@ from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.recorder import open_recorder
+from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.settings.reloading import Prepare
@@ -26,6 +28,7 @@ from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 if TYPE_CHECKING:
+    from cubecast.net.observe.observer import Observer
     from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
@@ -35,6 +38,8 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
+GOODBYES_TAKE = 0.5
+"""Seconds by which others may know earlier than this node that somebody left."""
 
 
 class LiveNode:
@@ -44,18 +49,22 @@ class LiveNode:
         self.config = config
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
+        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
         self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
+        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
+        self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
         self.reloads: list[Prepare] = [self._prepare]
         """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
+        self.observer: Observer | None = None
+        self._tracing = Tracing(config)
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = self._is_filled = False
@@ -70,7 +79,7 @@ class LiveNode:
         address = await self.reception.open()
         try:
             self.port.recorder = await open_recorder(self.config)
-            await self._open_web()
+            await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
@@ -99,10 +108,15 @@ class LiveNode:
         others = [node for node in self.machine.living if node != self.place.node]
         return [Address.parse(self._directory.places[node].address) for node in others]
 
-    async def _open_web(self) -> None:
+    async def _open_eyes(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
+        # Imported here, because nodes that nobody watches do without.
+        if self.config.http is not None or self.config.observe:
+            from cubecast.net.observe.observer import Observer
+
+            self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.start()
         if self.config.http is not None:
-            # Here, because it brings a web server along, which a node that serves nothing does without.
             from cubecast.net.web.server import WebServer
 
             self.web = WebServer(self, self.config.http)
@@ -125,8 +139,11 @@ class LiveNode:
             # Here, because it brings Parquet along, which a node that writes no trace does without.
             from cubecast.net.journal import Journal
 
-            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
-            journal.started(now)
+            try:
+                journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+                journal.started(now)
+            except OSError as error:
+                raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
             recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
@@ -139,6 +156,9 @@ class LiveNode:
             recorder=recorder,
         )
         self._driver.watcher = self._stepped
+        self._driver.on_suspect = self._on_suspect
+        if self.observer is not None:
+            self.observer.attach(self._driver)
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -154,6 +174,11 @@ class LiveNode:
         if self._directory.me is None:
             raise Closed("this node has no place yet")
         return self._directory.me
+
+    def identity(self) -> dict[str, int]:
+        """What a line of its log says of it."""
+        me = self._directory.me
+        return {} if me is None else {"node": me.node, "incarnation": me.incarnation}
 
     @property
     def machine(self) -> Cubecast:
@@ -179,15 +204,15 @@ class LiveNode:
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
-        return (
-            describe(self.config, self._directory, self._peers, self._driver)
-            | {
-                "clients": len(self.clients),
-                "waiting": self._waiting()[:MOST_SHOWN],
-                **self.port.describe(),
-            }
-            | ({} if self.port.recorder is None else {"log": self.port.recorder.describe()})
-        )
+        kept = {} if self.port.recorder is None else {"log": self.port.recorder.describe()}
+        return describe(self.config, self._directory, self._peers, self._driver) | {
+            "clients": len(self.clients),
+            "http": None if self.web is None else str(self.web.address),
+            "observed": None if self.observer is None else self.observer.describe(),
+            "waiting": self._waiting()[:MOST_SHOWN],
+            **self.port.describe(),
+            **kept,
+        }
 
     def reasons_not_ready(self) -> list[str]:
         """Why clients had better go elsewhere for now; none when they are welcome."""
@@ -195,7 +220,9 @@ class LiveNode:
             return ["this node is closed" if self._closed else "this node has no place yet"]
         if not self._driver.machine.is_active:
             return ["not every living member knows this node yet"]
-        return [] if self._is_filled else ["this node's log is not filled yet with what it missed"]
+        if not self._is_filled:
+            return ["this node's log is not filled yet with what it missed"]
+        return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
@@ -234,6 +261,19 @@ class LiveNode:
         if self._driver is not None:
             self._driver.end_journal(at_rest=True)
 
+    def tracing(self) -> dict[str, Any]:
+        """Is a journal written, where, and since when."""
+        return self._tracing.describe(self._driver)
+
+    def switch_tracing(self, run: str | None) -> Path:
+        """Begin a journal of that name in the middle of this life, or, None, end the one that is written."""
+        place, driver = self.place, self._driver
+        if driver is None or self._closed:
+            raise Closed("this node does not take part")
+        where = self._tracing.switch_off(driver) if run is None else self._tracing.switch_on(run, place, driver)
+        log.info("the trace in %s was switched %s", where, "off" if run is None else "on")
+        return where
+
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
 
@@ -252,6 +292,8 @@ class LiveNode:
             self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
+        if self.observer is not None:
+            self.observer.stop()
         if self.web is not None:
             await self.web.close()
         await self.reception.close()
@@ -270,6 +312,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)
@@ -303,6 +346,23 @@ class LiveNode:
 
     def _on_down(self, peer: NodeId) -> None:
         self._call("on_peer_down", peer)
+
+    def _on_suspect(self, peer: NodeId | None) -> None:
+        """Worth a warning, unless its goodbye comes a moment later than the news of it."""
+
+        def tell() -> None:
+            if peer not in self._peers.left and not self._closed:
+                log.warning("node %s is held faulty", peer, extra={"peer": peer})
+
+        asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
+
+    def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+        if self.observer is not None:
+            self.observer.notice(kind, peer, detail)
+
+    def _note(self, peer: NodeId, data: bytes) -> None:
+        if self.observer is not None:
+            self.observer.latency.on_note(peer, data)
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""

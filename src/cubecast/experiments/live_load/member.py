@@ -35,6 +35,7 @@ class Load:
     messages: int | None = None
     """How many each member publishes; as many as it can when None."""
     journal: Path | None = None
+    observe: bool = False
     data: Path | None = None
     """Where each member keeps a log of everything, when it does."""
 
@@ -55,10 +56,15 @@ class Member:
         loop, load = asyncio.get_running_loop(), self._load
         dimension = max(1, (load.members - 1).bit_length())
         addresses = () if join is None else (Address.parse(join),)
-        kept: dict[str, Any] = {}
-        if load.data is not None:
-            kept = {"data": load.data / f"member-{self._number}", "log": (">",)}
-        config = NodeConfig(dimension=dimension, join=addresses, node=self._number, journal=load.journal, **kept)
+        config = NodeConfig(
+            dimension=dimension,
+            join=addresses,
+            node=self._number,
+            journal=load.journal,
+            observe=load.observe,
+            data=None if load.data is None else load.data / f"member-{self._number}",
+            log=() if load.data is None else (">",),
+        )
         node = LiveNode(config)
         await node.start()
         client = Client(node.port)
