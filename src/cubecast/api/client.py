@@ -11,10 +11,12 @@ from cubecast.api.envelope import seal, seal_all
 from cubecast.api.handover import Handover, OnBatch, OnGap
 from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
+from cubecast.api.log_reading import LogReading
 from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.net.log.ranges import TopicLog
 from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
 from cubecast.net.pieces import pieces
@@ -212,6 +214,23 @@ class Client:
         service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
         self._services.add(service)
         return service
+
+    # -- the log
+
+    def read_log(self, topic: str, start: int | None = None, stop: int | None = None) -> LogReading:
+        """The messages of a topic with offsets from `start` on, before `stop`, in the log of this node, as Arrow.
+
+        `async for batch in …`, or `await ….table()`. Without limits all that is kept by now. `Forgotten` or
+        `DamagedLog` for offsets the log cannot give. Offsets count at one node only: when it is lost, reading ends.
+        """
+        return LogReading(self._port, check_topic(topic), start, stop)
+
+    async def log_topics(self) -> list[TopicLog]:
+        """The topics in the log of this node, with the first and the last offset of each."""
+        found: list[TopicLog] = []
+        while more := await self._port.log_topics(found[-1].topic if found else ""):
+            found += more
+        return found
 
     # -- the rest
 

@@ -22,6 +22,8 @@ from cubecast.net.gateway_messages import (
     Deliver,
     Durable,
     Ended,
+    LogList,
+    LogRange,
     Lost,
     Ping,
     Pong,
@@ -35,6 +37,8 @@ from cubecast.net.gateway_messages import (
     decode_from_node,
     encode,
 )
+from cubecast.net.log.asking import LogQuestions
+from cubecast.net.log.ranges import LogPiece, TopicLog
 from cubecast.net.log.since import Since
 from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
@@ -74,6 +78,7 @@ class ClientPort:
         self._node = ""
         self._subscriptions = RemoteSubscriptions(self._send)
         self._publications = RemotePublications(self._send, lambda: self._connection is not None, self._refused)
+        self._log = LogQuestions(self._send, lambda: self._connection is not None)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._requests = 0
         self._closed: CubecastError | None = None
@@ -93,6 +98,8 @@ class ClientPort:
             Stable: self._publications.on_stable,
             Durable: self._publications.on_durable,
             StatusReply: self._on_status,
+            LogRange: self._log.on_range,
+            LogList: self._log.on_list,
             Pong: lambda _: None,
         }
 
@@ -130,6 +137,7 @@ class ClientPort:
         self._connection = None
         if self._heart is not None:
             self._heart.cancel()
+        self._log.fail(OutcomeUnknown(f"the connection to {self._node} broke while its log was read"))
         uncertain = self._publications.connection_lost(self._node)
         if uncertain.messages:
             self._loop.call_soon(self._on_uncertain, uncertain)
@@ -198,6 +206,14 @@ class ClientPort:
         self._check_open()
         return self._publications.durable(topic, accepted)
 
+    def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable[LogPiece]:
+        self._check_open()
+        return self._log.read(topic, start, stop)
+
+    def log_topics(self, after: Topic = "") -> Awaitable[list[TopicLog]]:
+        self._check_open()
+        return self._log.topics(after)
+
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()
         self._requests += 1
@@ -251,6 +267,7 @@ class ClientPort:
             connection.close()
         self._subscriptions.end_all(None if isinstance(error, Closed) else error)
         self._publications.close(error)
+        self._log.fail(error)
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(error)

@@ -20,11 +20,13 @@ from cubecast.net.gateway_messages import (
     Deliver,
     Durable,
     Ended,
+    ListLog,
     Lost,
     Pause,
     Ping,
     Pong,
     Publish,
+    ReadLog,
     Ready,
     Resume,
     Resumed,
@@ -38,6 +40,7 @@ from cubecast.net.gateway_messages import (
     decode_from_client,
     encode,
 )
+from cubecast.net.log.serving import LogService
 from cubecast.net.log.since import FromCut, PublisherCut
 from cubecast.net.pieces import pieces, weight
 from cubecast.net.port import GapNotice, Logged, Port
@@ -124,6 +127,7 @@ class Gateway:
         self._closed = False
         self._last_word = self._loop.time()
         self._silence_timer = self._loop.call_later(silent_for, self._check_silence)
+        self._log = LogService(port, self.send)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Subscribe: self._on_subscribe,
             Unsubscribe: self._on_unsubscribe,
@@ -133,6 +137,8 @@ class Gateway:
             AwaitStable: self._on_await,
             AwaitDurable: self._on_await,
             StatusRequest: self._on_status_request,
+            ReadLog: self._log.on_read,
+            ListLog: self._log.on_list,
             Ping: lambda _: self.send(Pong()),
         }
 
@@ -155,6 +161,7 @@ class Gateway:
             self._silence_timer.cancel()
             if self._full_timer is not None:
                 self._full_timer.cancel()
+            self._log.close()
             for future in [*self._open, self._waiting_for_room]:
                 if future is not None:
                     future.cancel()

@@ -9,6 +9,7 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.net.log.ranges import LogPiece, TopicLog
 from cubecast.net.log.since import Since
 from cubecast.net.port import Run
 
@@ -63,6 +64,22 @@ class AwaitDurable(msgspec.Struct, frozen=True, array_like=True, tag=9):
     topic: Topic
     only_ask: bool
     """Tell me whether that could be, before I publish."""
+
+
+class ReadLog(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The next piece of a range of offsets."""
+
+    request: int
+    topic: Topic
+    start: int | None
+    stop: int | None
+
+
+class ListLog(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """What is in the log, of topics whose names come after this one."""
+
+    request: int
+    after: Topic
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
@@ -149,11 +166,47 @@ class Durable(msgspec.Struct, frozen=True, array_like=True, tag=24):
     """Why it is not: the error's name and text."""
 
 
+class LogRange(msgspec.Struct, frozen=True, array_like=True, tag=28):
+    request: int
+    piece: LogPiece | None
+    error: tuple[str, str] | None = None
+    """Why there is none: the error's name and text."""
+
+
+class LogList(msgspec.Struct, frozen=True, array_like=True, tag=29):
+    request: int
+    topics: list[TopicLog]
+    error: tuple[str, str] | None = None
+
+
 FromClient: TypeAlias = (
-    Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping | AwaitDurable
+    Subscribe
+    | Unsubscribe
+    | Pause
+    | Resume
+    | Publish
+    | AwaitStable
+    | StatusRequest
+    | Ping
+    | AwaitDurable
+    | ReadLog
+    | ListLog
 )
 FromNode: TypeAlias = (
-    Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong | Durable | Standing | CaughtUp | Resumed
+    Taken
+    | Stable
+    | Deliver
+    | Ready
+    | Lost
+    | Ended
+    | StatusReply
+    | Pong
+    | Durable
+    | Standing
+    | CaughtUp
+    | Resumed
+    | LogRange
+    | LogList
 )
 
 encode = msgspec.msgpack.Encoder().encode

@@ -9,6 +9,8 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
+from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
 from cubecast.net.log.replaying import Replay
 from cubecast.net.log.since import FromCut, Since
@@ -183,6 +185,17 @@ class LocalPort:
         if self.recorder is None:
             raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
         await self.recorder.durable(topic, accepted)
+
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+        return await read_piece(self._history(), check_topic(topic), start, stop)
+
+    async def log_topics(self, after: Topic = "") -> list[TopicLog]:
+        return list_topics(self._history(), after)
+
+    def _history(self) -> History:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log")
+        return self.recorder.history
 
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""

@@ -12,6 +12,7 @@ from cubecast.errors import CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 
 if TYPE_CHECKING:
+    from cubecast.net.log.ranges import LogPiece, TopicLog
     from cubecast.net.log.since import PublisherCut, Since
 
 
@@ -101,6 +102,12 @@ class Port(Protocol):
 
         With 0 it only asks whether that could be: `BadInput` when the node does not log the topic.
         """
+
+    def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable["LogPiece"]:
+        """The first piece of a range of offsets in the node's log, as Arrow; without limits all there is by now."""
+
+    def log_topics(self, after: Topic = "") -> Awaitable[list["TopicLog"]]:
+        """What is in the node's log, of topics whose names come after this one; not all of them when they are many."""
 
     def status(self) -> Awaitable[dict[str, Any]]:
         """What the node says about itself: members, topics, queues, held messages."""
