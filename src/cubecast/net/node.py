@@ -72,12 +72,15 @@ class LiveNode:
         self._tracing = Tracing(config)
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
-        self._closed = False
+        self._closed = self._is_filled = False
 
     # Life
 
     async def start(self) -> None:
-        """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
+        """Listen, get a place, and take part.
+
+        Returns when everybody who lives knows this node, and its log has what it missed while it was away.
+        """
         address = await self.reception.open()
         try:
             self.port.recorder = await open_recorder(self.config)
@@ -89,6 +92,7 @@ class LiveNode:
                 self._live(admission, str(address))
                 try:
                     await self._active
+                    await self._fill_log()
                     return
                 except BadInput:
                     if self.config.node is not None or attempt + 1 == PLACES_TRIED:
@@ -98,6 +102,18 @@ class LiveNode:
             self._leave_place()
             await self._shut()
             raise
+
+    async def _fill_log(self) -> None:
+        recorder = self.port.recorder
+        if recorder is not None:
+            await recorder.ready()
+            await recorder.fill(self._living_peers, self.config.cluster, self.port.deliver)
+        self._is_filled = True
+
+    def _living_peers(self) -> list[Address]:
+        """Where the others are, as far as they are held to live."""
+        others = [node for node in self.machine.living if node != self.place.node]
+        return [Address.parse(self._directory.places[node].address) for node in others]
 
     async def _open_eyes(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
@@ -190,19 +206,20 @@ class LiveNode:
     def _who(self) -> Accepted | None:
         """What a client is told."""
         me, directory = self._directory.me, self._directory
-        if me is None or self._driver is None or not self._driver.machine.is_active:
+        if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
+        kept = {} if self.port.recorder is None else {"log": self.port.recorder.describe()}
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
             "http": None if self.web is None else str(self.web.address),
             "observed": None if self.observer is None else self.observer.describe(),
-            "log": None if self.port.recorder is None else self.port.recorder.describe(),
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
+            **kept,
         }
 
     def reasons_not_ready(self) -> list[str]:
@@ -211,6 +228,8 @@ class LiveNode:
             return ["this node is closed" if self._closed else "this node has no place yet"]
         if not self._driver.machine.is_active:
             return ["not every living member knows this node yet"]
+        if not self._is_filled:
+            return ["this node's log is not filled yet with what it missed"]
         return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
