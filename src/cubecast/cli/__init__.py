@@ -8,10 +8,12 @@ main = CubecastGroup(
     commands_at={
         "demo": "cubecast.cli.demo:demo",
         "node": "cubecast.cli.node:node",
+        "config": "cubecast.cli.config:config",
         "pub": "cubecast.cli.pub:pub",
         "sub": "cubecast.cli.sub:sub",
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
+        "trace": "cubecast.cli.trace:trace",
         "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",

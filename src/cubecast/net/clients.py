@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from cubecast.errors import RemoteProtocolError
 from cubecast.net.connection import Connection
 from cubecast.net.gateway import Gateway
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
@@ -18,8 +19,13 @@ class Clients:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
         self._port, self._answer, self._most, self._budget = port, answer, most, budget
         self._gateways: dict[Connection, Gateway] = {}
+        self._closed = False
+        self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
+        """Told of clients that were sent away, for those who observe."""
 
     def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
+        if self._closed:
+            return Refused("this node is leaving", retry=True)
         answer = self._answer()
         if answer is None:
             return Refused("this node is not ready yet", retry=True)
@@ -35,12 +41,23 @@ class Clients:
 
     def _left(self, connection: Connection, error: Exception | None) -> None:
         self._gateways.pop(connection).close()
-        log.info("%s left: %s", connection.label, error or "closed")
+        log.info("a client left: %s", error or "closed", extra={"client": connection.label})
+        if isinstance(error, RemoteProtocolError):
+            self.on_cut("refused-frame", f"{connection.label}: {error}")
+        elif isinstance(error, ConnectionAbortedError):
+            self.on_cut("client-cut", f"{connection.label}: {error}")
+
+    def reconfigure(self, *, most: int, budget: int) -> None:
+        """Who is there stays, under the new budget."""
+        self._most, self._budget = most, budget
+        for connection in self._gateways:
+            connection.budget = budget
 
     def __len__(self) -> int:
         return len(self._gateways)
 
     def close(self) -> None:
-        """Let them go; they will look for another node."""
+        """Let them go; they will look for another node, and nobody comes instead."""
+        self._closed = True
         for connection in list(self._gateways):
             connection.close()

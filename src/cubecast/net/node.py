@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import secrets
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
@@ -17,10 +19,16 @@ from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
+from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+
+if TYPE_CHECKING:
+    from cubecast.net.observe.observer import Observer
+    from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +37,8 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
+GOODBYES_TAKE = 0.5
+"""Seconds by which others may know earlier than this node that somebody left."""
 
 
 class LiveNode:
@@ -38,15 +48,22 @@ class LiveNode:
         self.config = config
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
+        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
         self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
+        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
+        self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
+        self.reloads: list[Prepare] = [self._prepare]
+        """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
+        self.web: WebServer | None = None
+        self.observer: Observer | None = None
+        self._tracing = Tracing(config)
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = False
@@ -57,6 +74,7 @@ class LiveNode:
         """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
         address = await self.reception.open()
         try:
+            await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
@@ -71,6 +89,20 @@ class LiveNode:
             self._leave_place()
             await self._shut()
             raise
+
+    async def _open_eyes(self) -> None:
+        """Before this node takes part, so that it can be asked why it does not."""
+        # Imported here, because nodes that nobody watches do without.
+        if self.config.http is not None or self.config.observe:
+            from cubecast.net.observe.observer import Observer
+
+            self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.start()
+        if self.config.http is not None:
+            from cubecast.net.web.server import WebServer
+
+            self.web = WebServer(self, self.config.http)
+            await self.web.open()
 
     def _live(self, admission: Admission, address: str) -> None:
         if self._closed:
@@ -89,8 +121,11 @@ class LiveNode:
             # Here, because it brings Parquet along, which a node that writes no trace does without.
             from cubecast.net.journal import Journal
 
-            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
-            journal.started(now)
+            try:
+                journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+                journal.started(now)
+            except OSError as error:
+                raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
             recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
@@ -103,6 +138,9 @@ class LiveNode:
             recorder=recorder,
         )
         self._driver.watcher = self._stepped
+        self._driver.on_suspect = self._on_suspect
+        if self.observer is not None:
+            self.observer.attach(self._driver)
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -118,6 +156,11 @@ class LiveNode:
         if self._directory.me is None:
             raise Closed("this node has no place yet")
         return self._directory.me
+
+    def identity(self) -> dict[str, int]:
+        """What a line of its log says of it."""
+        me = self._directory.me
+        return {} if me is None else {"node": me.node, "incarnation": me.incarnation}
 
     @property
     def machine(self) -> Cubecast:
@@ -145,9 +188,19 @@ class LiveNode:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
+            "http": None if self.web is None else str(self.web.address),
+            "observed": None if self.observer is None else self.observer.describe(),
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
         }
+
+    def reasons_not_ready(self) -> list[str]:
+        """Why clients had better go elsewhere for now; none when they are welcome."""
+        if self._closed or self._directory.me is None or self._driver is None:
+            return ["this node is closed" if self._closed else "this node has no place yet"]
+        if not self._driver.machine.is_active:
+            return ["not every living member knows this node yet"]
+        return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
@@ -165,12 +218,39 @@ class LiveNode:
         finally:
             await self._shut()
 
+    def _prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+
+        def take_effect() -> None:
+            self.config = config
+            self.port.reconfigure(config)
+            self._peers.reconfigure(config)
+            self.reception.reconfigure(config)
+            self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
+            if self._driver is not None:
+                self._driver.deferral_budget = config.peer_budget
+
+        return take_effect
+
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
         await self.port.published_all()
         await self._rest()
         if self._driver is not None:
             self._driver.end_journal(at_rest=True)
+
+    def tracing(self) -> dict[str, Any]:
+        """Is a journal written, where, and since when."""
+        return self._tracing.describe(self._driver)
+
+    def switch_tracing(self, run: str | None) -> Path:
+        """Begin a journal of that name in the middle of this life, or, None, end the one that is written."""
+        place, driver = self.place, self._driver
+        if driver is None or self._closed:
+            raise Closed("this node does not take part")
+        where = self._tracing.switch_off(driver) if run is None else self._tracing.switch_on(run, place, driver)
+        log.info("the trace in %s was switched %s", where, "off" if run is None else "on")
+        return where
 
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
@@ -190,6 +270,10 @@ class LiveNode:
             self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
+        if self.observer is not None:
+            self.observer.stop()
+        if self.web is not None:
+            await self.web.close()
         await self.reception.close()
         self.port.shut(None)
 
@@ -204,6 +288,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)
@@ -232,6 +317,23 @@ class LiveNode:
 
     def _on_down(self, peer: NodeId) -> None:
         self._call("on_peer_down", peer)
+
+    def _on_suspect(self, peer: NodeId | None) -> None:
+        """Worth a warning, unless its goodbye comes a moment later than the news of it."""
+
+        def tell() -> None:
+            if peer not in self._peers.left and not self._closed:
+                log.warning("node %s is held faulty", peer, extra={"peer": peer})
+
+        asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
+
+    def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+        if self.observer is not None:
+            self.observer.notice(kind, peer, detail)
+
+    def _note(self, peer: NodeId, data: bytes) -> None:
+        if self.observer is not None:
+            self.observer.latency.on_note(peer, data)
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""
