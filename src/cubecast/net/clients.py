@@ -1,10 +1,10 @@
-"""All thin clients of a node."""
+"""All thin clients of a node, whatever their frames travel in."""
 
 import logging
 from collections.abc import Callable
 
 from cubecast.net.connection import Connection
-from cubecast.net.gateway import Gateway
+from cubecast.net.gateway import Gateway, Link
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
 from cubecast.net.port import Port
 
@@ -16,31 +16,45 @@ class Clients:
 
     def __init__(self, port: Port, answer: Callable[[], Accepted | None], *, most: int, budget: int) -> None:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
-        self._port, self._answer, self._most, self._budget = port, answer, most, budget
-        self._gateways: dict[Connection, Gateway] = {}
+        self._answer, self._most, self.budget = answer, most, budget
+        self._gateways: dict[Link, Gateway] = {}
+        self.port_for: Callable[[ClientGreeting], Port | Refused] = lambda _: port
+        """Hook: what a client may use of the port, by what its greeting proves; or why it is sent away."""
 
     def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
+        gateway = self.admit(connection, greeting)
+        if isinstance(gateway, Refused):
+            return gateway
+        connection.budget = self.budget
+        connection.on_room = lambda _: gateway.on_room()
+        connection.take_over(lambda _, frames: gateway.on_frames(frames), self.left)
+        return None
+
+    def admit(
+        self, link: Link, greeting: ClientGreeting, serve: Callable[[Port, Link], Gateway] = Gateway
+    ) -> Gateway | Refused:
+        """A gateway for the link, which was told so; whoever owns the link brings it frames and says when it `left`."""
         answer = self._answer()
         if answer is None:
             return Refused("this node is not ready yet", retry=True)
         if len(self._gateways) >= self._most:
             return Refused(f"this node serves {self._most} clients already", retry=True)
-        connection.label = f"{greeting.name or 'client'} at {connection.label}"
-        connection.budget = self._budget
-        connection.send(encode(answer))
-        gateway = self._gateways[connection] = Gateway(self._port, connection)
-        connection.on_room = lambda _: gateway.on_room()
-        connection.take_over(lambda _, frames: gateway.on_frames(frames), self._left)
-        return None
+        port = self.port_for(greeting)
+        if isinstance(port, Refused):
+            return port
+        link.label = f"{greeting.name or 'client'} at {link.label}"
+        link.send(encode(answer))
+        gateway = self._gateways[link] = serve(port, link)
+        return gateway
 
-    def _left(self, connection: Connection, error: Exception | None) -> None:
-        self._gateways.pop(connection).close()
-        log.info("%s left: %s", connection.label, error or "closed")
+    def left(self, link: Link, error: Exception | None) -> None:
+        self._gateways.pop(link).close()
+        log.info("%s left: %s", link.label, error or "closed")
 
     def __len__(self) -> int:
         return len(self._gateways)
 
     def close(self) -> None:
         """Let them go; they will look for another node."""
-        for connection in list(self._gateways):
-            connection.close()
+        for link in list(self._gateways):
+            link.close()

@@ -52,6 +52,8 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
     newest: int
     cluster: str
     name: str
+    token: str | None = None
+    """Proves who it is, where that is asked for. It is part of the first message so that no address holds it."""
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
