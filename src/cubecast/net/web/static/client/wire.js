@@ -1,0 +1,24 @@
+/** What a client and a node's gateway say to each other. Every message is an array that begins with its number. */
+
+export const VERSION = 1;
+
+export const SUBSCRIBE = 1; // subscription, pattern, since
+export const UNSUBSCRIBE = 2; // subscription
+export const PAUSE = 3; // subscription
+export const RESUME = 4; // subscription
+export const PUBLISH = 5; // number, topic, payloads
+export const AWAIT_STABLE = 6; // request, topic
+export const STATUS_REQUEST = 7; // request
+export const PING = 8;
+
+export const TAKEN = 16; // number, refused
+export const STABLE = 17; // request, unknown
+export const DELIVER = 18; // subscription, topic, source, incarnation, counter, payloads
+export const READY = 19; // subscription
+export const LOST = 20; // subscription, topic, missing, reason
+export const ENDED = 21; // subscription, reason
+export const STATUS_REPLY = 22; // request, status
+export const PONG = 23;
+
+export const CREDIT = 1 << 20;
+export const MAX_PAYLOAD = 1 << 20;
