@@ -76,6 +76,7 @@ class RunningNode(Running):
     node: int
     incarnation: int
     address: str
+    http: str | None = None
 
 
 @contextmanager

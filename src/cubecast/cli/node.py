@@ -34,6 +34,7 @@ Example, three nodes on this machine:
     "--data", type=click.Path(path_type=Path, file_okay=False), help="Where the node keeps what it remembers."
 )
 @click.option("--trace", type=click.Path(path_type=Path, file_okay=False), help="Where to write this node's journal.")
+@click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere.")
 @click.option("--cluster", help="The cluster's name; nodes of other clusters are refused.")
 @click.option("--dimension", type=int, help="A new cluster's cube has 2^dimension ids.")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml", help="All settings.")
@@ -42,7 +43,7 @@ def node(config: Path | None, as_json: bool, **options: Any) -> None:
     """Run one node. It leaves in good order on SIGTERM or Ctrl-C."""
     settings = load(config) if config is not None else {}
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    for name in {"listen", "advertise"} & set(given):
+    for name in {"listen", "advertise", "http"} & set(given):
         given[name] = Address.parse(given[name])
     if "join" in given:
         given["join"] = tuple(Address.parse(one) for one in given["join"])
@@ -63,10 +64,16 @@ async def _serve(config: NodeConfig, as_json: bool) -> None:
         starting.cancel()
         return
     await starting
-    place = live.place
-    if as_json:
-        click.echo(json.dumps({"node": place.node, "incarnation": place.incarnation, "address": place.address}))
-    else:
-        click.echo(f"node {place.node} of cluster {config.cluster!r} listens on {place.address}")
+    _announce(live, as_json)
     await stopping
     await live.close()
+
+
+def _announce(live: LiveNode, as_json: bool) -> None:
+    place, web = live.place, live.web
+    if as_json:
+        about = {"node": place.node, "incarnation": place.incarnation, "address": place.address}
+        click.echo(json.dumps(about if web is None else about | {"http": str(web.address)}))
+    else:
+        served = "" if web is None else f", serves http://{web.address}"
+        click.echo(f"node {place.node} of cluster {live.config.cluster!r} listens on {place.address}{served}")

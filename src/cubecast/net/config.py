@@ -52,6 +52,8 @@ class NodeConfig:
     client_budget: int = 8 << 20
     """Bytes that may wait for a client that does not read."""
     max_clients: int = 1000
+    http: Address | None = None
+    """Where to serve health, metrics and pages; nowhere unless it is asked for."""
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
@@ -21,6 +21,9 @@ from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+
+if TYPE_CHECKING:
+    from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,7 @@ class LiveNode:
         self.port.on_close = self.close
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
+        self.web: WebServer | None = None
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = False
@@ -57,6 +61,7 @@ class LiveNode:
         """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
         address = await self.reception.open()
         try:
+            await self._open_web()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
@@ -71,6 +76,15 @@ class LiveNode:
             self._leave_place()
             await self._shut()
             raise
+
+    async def _open_web(self) -> None:
+        """Before this node takes part, so that it can be asked why it does not."""
+        if self.config.http is not None:
+            # Here, because it brings a web server along, which a node that serves nothing does without.
+            from cubecast.net.web.server import WebServer
+
+            self.web = WebServer(self, self.config.http)
+            await self.web.open()
 
     def _live(self, admission: Admission, address: str) -> None:
         if self._closed:
@@ -149,6 +163,12 @@ class LiveNode:
             **self.port.describe(),
         }
 
+    def reasons_not_ready(self) -> list[str]:
+        """Why clients had better go elsewhere for now; none when they are welcome."""
+        if self._closed or self._directory.me is None or self._driver is None:
+            return ["this node is closed" if self._closed else "this node has no place yet"]
+        return [] if self._driver.machine.is_active else ["not every living member knows this node yet"]
+
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
         if self._closed:
@@ -190,6 +210,8 @@ class LiveNode:
             self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
+        if self.web is not None:
+            await self.web.close()
         await self.reception.close()
         self.port.shut(None)
 

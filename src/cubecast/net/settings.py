@@ -10,7 +10,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 
 _PATHS = ("journal", "inputs", "data")
-_ADDRESSES = ("listen", "advertise")
+_ADDRESSES = ("listen", "advertise", "http")
 
 
 def load(path: Path) -> dict[str, Any]:
