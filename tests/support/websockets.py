@@ -1,6 +1,6 @@
 """The real WebSocket endpoint on loopback, with a port of an imaginary cluster behind it, and a plain client for it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +11,8 @@ from cubecast.net.clients import Clients
 from cubecast.net.gateway_messages import decode_from_node
 from cubecast.net.gateway_messages import encode as encode_message
 from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, Place, decode_answer, encode
-from cubecast.net.web.origins import Origins
+from cubecast.net.origins import Origins
+from cubecast.net.web import pages
 from cubecast.net.web.websocket import WebSockets
 from support.bus import Bus, BusPort
 
@@ -27,7 +28,7 @@ class Endpoint:
         self.clients = Clients(self.port, self._who, most=most, budget=budget)
         self.sockets = WebSockets(self.clients, CLUSTER, Origins(origins), **limits)
         self.app = web.Application()
-        self.app.add_routes([web.get("/ws", self.sockets.handle)])
+        self.app.add_routes([web.get("/ws", self.sockets.handle), *pages.routes()])
 
     def _who(self) -> Accepted | None:
         place = Place(self.port._number, 0, b"", "nowhere:1")
@@ -38,7 +39,8 @@ class Endpoint:
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", number).start()
         self.address = f"127.0.0.1:{self._runner.addresses[0][1]}"
-        self.url = f"http://{self.address}/ws"
+        self.origin = f"http://{self.address}"
+        self.url = f"{self.origin}/ws"
 
     async def close(self) -> None:
         self.clients.close()
@@ -46,8 +48,11 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def endpoint(bus: Bus | None = None, **options: Any) -> AsyncIterator[Endpoint]:
+async def endpoint(
+    bus: Bus | None = None, routes: Iterable[web.AbstractRouteDef] = (), **options: Any
+) -> AsyncIterator[Endpoint]:
     one = Endpoint(bus or Bus(), **options)
+    one.app.add_routes(routes)
     await one.open()
     try:
         yield one

@@ -35,6 +35,13 @@ Example, three nodes on this machine:
 )
 @click.option("--trace", type=click.Path(path_type=Path, file_okay=False), help="Where to write this node's journal.")
 @click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere.")
+@click.option(
+    "--ws-origin",
+    "ws_origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Pages of this origin may use the node's WebSocket, besides its own.",
+)
 @click.option("--cluster", help="The cluster's name; nodes of other clusters are refused.")
 @click.option("--dimension", type=int, help="A new cluster's cube has 2^dimension ids.")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml", help="All settings.")

@@ -6,6 +6,7 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
+from cubecast.net.origins import check_origin
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
@@ -54,6 +55,8 @@ class NodeConfig:
     max_clients: int = 1000
     http: Address | None = None
     """Where to serve health, metrics and pages; nowhere unless it is asked for."""
+    ws_origins: tuple[str, ...] = ()
+    """Besides the node's own pages, those of these origins may use its WebSocket."""
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
@@ -75,6 +78,7 @@ class NodeConfig:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if not 1 <= self.max_payload <= MAX_PAYLOAD:
             raise BadInput(f"the largest payload must be between 1 and {MAX_PAYLOAD} bytes, not {self.max_payload}")
+        object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name has 1 to 64 characters")
 

@@ -8,6 +8,7 @@ from typing import Any
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.origins import check_origin
 
 _PATHS = ("journal", "inputs", "data")
 _ADDRESSES = ("listen", "advertise", "http")
@@ -36,6 +37,8 @@ def _value(name: str, value: Any) -> Any:
         return Address.parse(value)
     if name == "join":
         return tuple(Address.parse(one) for one in value)
+    if name == "ws_origins":
+        return tuple(map(check_origin, value))
     if name in ("peers", "dial_through"):
         return {int(node): Address.parse(address) for node, address in value.items()}
     if name in _PATHS:

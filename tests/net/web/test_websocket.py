@@ -29,8 +29,8 @@ from cubecast.net.gateway_messages import (
 )
 from cubecast.net.handshake import MAGIC, VERSION, JoinRequest, Refused
 from cubecast.net.handshake import encode as encode_opening
+from cubecast.net.origins import Origins, check_origin
 from cubecast.net.web import websocket
-from cubecast.net.web.origins import Origins, check_origin
 from support.bus import Bus, BusPort
 from support.running import run, until
 from support.websockets import endpoint, greeting, visitor

@@ -17,7 +17,7 @@ from cubecast.net.clients import Clients
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.gateway import FULL_FOR, Gateway
 from cubecast.net.handshake import ClientGreeting, Refused, decode_opening, encode, objection
-from cubecast.net.web.origins import Origins
+from cubecast.net.origins import Origins
 from cubecast.net.web.websocket_link import MOST_TOGETHER, WebSocketLink
 
 log = logging.getLogger(__name__)

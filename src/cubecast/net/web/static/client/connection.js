@@ -109,6 +109,7 @@ export function call(url, identity, listener, signal) {
     };
     signal.addEventListener("abort", abort);
     socket.onopen = () => socket.send(greeting(identity));
+    socket.onerror = () => give(new NotNow("no connection"));
     socket.onclose = (event) => give(new NotNow(event.reason || "no connection"));
     socket.onmessage = (event) => {
       try {

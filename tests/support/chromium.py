@@ -1,0 +1,87 @@
+"""One headless Chromium for all tests that need a browser, in an event loop of its own thread.
+
+The loop runs the browser's side and whatever the pages talk to; tests hand it coroutines and wait, with a deadline.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from threading import Thread
+from typing import Any, TypeVar
+
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
+
+Result = TypeVar("Result")
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE = 10_000
+"""Milliseconds for whatever a page is waited for."""
+
+
+def installed() -> str:
+    """Where it is; `scripts/browser` says how to get one."""
+    named = os.environ.get("CHROMIUM")
+    found = next(filter(None, map(shutil.which, (named,) if named else NAMES)), None)
+    assert found, "no Chromium here; run scripts/browser"
+    return found
+
+
+class Chromium:
+    """Make it, then `run` coroutines that use `page`, then `stop` it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="browser", daemon=True)
+        self._thread.start()
+        self._playwright: Playwright
+        self._browser: Browser
+        self.run(self._start(), 60)
+
+    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 30.0) -> Result:
+        async def bounded() -> Result:
+            async with asyncio.timeout(deadline):
+                return await coroutine
+
+        return asyncio.run_coroutine_threadsafe(bounded(), self._loop).result(deadline + 10)
+
+    async def _start(self) -> None:
+        self._playwright = await async_playwright().start()
+        self._browser = await self._playwright.chromium.launch(executable_path=installed(), args=FLAGS)
+
+    @asynccontextmanager
+    async def page(self, url: str, *, calm: bool = True, **options: Any) -> AsyncIterator[Page]:
+        """A page of its own, as if opened by another person; when it is left, nothing may have gone wrong in it."""
+        async with await self._context(**options) as context:
+            page = await context.new_page()
+            troubles: list[str] = []
+            page.on("pageerror", lambda error: troubles.append(str(error)))
+            page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+            await page.goto(url)
+            yield page
+            assert not (calm and troubles), troubles
+
+    async def _context(self, **options: Any) -> BrowserContext:
+        context = await self._browser.new_context(**options)
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    def stop(self) -> None:
+        self.run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        await self._browser.close()
+        await self._playwright.stop()
