@@ -91,6 +91,8 @@ class WebSockets:
         error: Exception | None = None
         try:
             await self._converse(socket, link, answer)
+            if link.was_cut:
+                error = ConnectionAbortedError(link.ended.result())
         except (RemoteProtocolError, ConnectionError) as failure:
             error = failure
         finally:

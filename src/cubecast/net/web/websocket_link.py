@@ -44,6 +44,11 @@ class WebSocketLink:
         elif self._queued > FULL_ABOVE:
             self.is_full = True
 
+    @property
+    def was_cut(self) -> bool:
+        """Did this side end it for what the browser did or did not do?"""
+        return self.ended.done() and not self._is_closing
+
     def close(self) -> None:
         """Write what is queued, then close."""
         self._is_closing = True
