@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-# Two workers; all Spark tests go to one of them, which holds the only session.
-PARALLEL := -n 2 --dist loadgroup
+# Two workers; all Spark tests go to one of them, which holds the only session. A worker that dies ends the run: what it
+# had not done would not be done by anybody.
+PARALLEL := -n 2 --dist loadgroup --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup java browser demo test test-all check format bench lock clean

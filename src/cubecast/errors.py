@@ -47,3 +47,15 @@ class Missed(CubecastError):  # noqa: N818 - names what happened to the reader
 
 class RequestFailed(CubecastError):  # noqa: N818 - the other side's failure, told to the one who asked
     """Whoever served the request could not: the text is what the handler raised."""
+
+
+class NotDurable(CubecastError):  # noqa: N818 - a state, not an accident
+    """The log did not take it, at least not yet. The text says whether it was published."""
+
+
+class DamagedLog(CubecastError):  # noqa: N818 - a state, not an accident
+    """A part of a log is not what was written. The text names file and place; `args[1:]` the offsets, where known."""
+
+
+class Forgotten(CubecastError):  # noqa: N818 - a state, not an accident
+    """These offsets are not kept any more, as the log's retention says; `args[1]` is the first one that is."""

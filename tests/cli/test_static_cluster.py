@@ -55,9 +55,9 @@ def test_mistakes_in_the_file(tmp_path: Path, file: Path):
     assert "this node's id 3 is not among them" in complaint("node", "--config", file, "--id", 3)
     wrong = tmp_path / "wrong.toml"
     wrong.write_text("dimension = 'two'\n")
-    assert "dimension must be a int" in complaint("node", "--config", wrong)
+    assert "dimension must be a whole number from 1 to 13" in complaint("node", "--config", wrong)
     wrong.write_text("colour = 1\n")
-    assert "unknown settings colour" in complaint("node", "--config", wrong)
+    assert "unknown key colour" in complaint("node", "--config", wrong)
     wrong.write_text("= 1\n")
     assert "is not valid TOML" in complaint("node", "--config", wrong)
 

@@ -16,7 +16,7 @@ EVERYWHERE = Address("0.0.0.0", 7400)
         ({"listen": Address("::", 7400)}, "advertise"),
         ({"dimension": 0}, "dimension"),
         ({"node": 64}, "does not exist"),
-        ({"max_payload": 1 << 21}, "largest payload"),
+        ({"max_payload": 1 << 21}, "max_payload must be"),
         ({"cluster": ""}, "cluster"),
     ],
 )

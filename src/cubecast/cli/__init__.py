@@ -8,6 +8,7 @@ main = CubecastGroup(
     commands_at={
         "demo": "cubecast.cli.demo:demo",
         "node": "cubecast.cli.node:node",
+        "config": "cubecast.cli.config:config",
         "pub": "cubecast.cli.pub:pub",
         "sub": "cubecast.cli.sub:sub",
         "status": "cubecast.cli.status:status",

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from cubecast.errors import RemoteProtocolError
 from cubecast.net.connection import Connection
 from cubecast.net.gateway import Gateway, Link
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
@@ -20,6 +21,8 @@ class Clients:
         self._gateways: dict[Link, Gateway] = {}
         self.port_for: Callable[[ClientGreeting], Port | Refused] = lambda _: port
         """Hook: what a client may use of the port, by what its greeting proves; or why it is sent away."""
+        self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
+        """Told of clients that were sent away, for those who observe."""
 
     def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
         gateway = self.admit(connection, greeting)
@@ -50,6 +53,16 @@ class Clients:
     def left(self, link: Link, error: Exception | None) -> None:
         self._gateways.pop(link).close()
         log.info("%s left: %s", link.label, error or "closed")
+        if isinstance(error, RemoteProtocolError):
+            self.on_cut("refused-frame", f"{link.label}: {error}")
+        elif isinstance(error, ConnectionAbortedError):
+            self.on_cut("client-cut", f"{link.label}: {error}")
+
+    def reconfigure(self, *, most: int, budget: int) -> None:
+        """Who is there stays, under the new budget."""
+        self._most, self.budget = most, budget
+        for link in self._gateways:
+            link.budget = budget
 
     def __len__(self) -> int:
         return len(self._gateways)

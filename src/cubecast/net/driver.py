@@ -38,6 +38,7 @@ from cubecast.wire.codec import decode, encode
 if TYPE_CHECKING:
     from cubecast.net.input_log import InputLog
     from cubecast.net.journal import Journal
+    from cubecast.net.observe.meter import Meter
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +75,16 @@ class Driver:
         self._turn = turn
         self._journal = journal
         self._recorder = recorder
+        self.meter: Meter | None = None
+        """Counts what happens, while somebody observes."""
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
-        self._deferral_budget = deferral_budget
-        self._deferred_bytes = 0
+        self.deferral_budget = deferral_budget
+        self.deferred_bytes = 0
+        """Of publications that wait outside the machine for subscribers that read slowly."""
+        self.deferrals_refused = 0
+        """Publications for which there was no room to wait; they are sent again."""
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
@@ -130,6 +136,8 @@ class Driver:
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         recorder = self._recorder
         effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
+        if self.meter is not None:
+            self.meter.step(name, now, arguments, effects)
         self._apply(now, effects)
         if self.watcher is not None:
             self.watcher()
@@ -165,7 +173,7 @@ class Driver:
         while waiting and topic not in self._deferred:
             key = next(iter(waiting))
             frame = waiting.pop(key)
-            self._deferred_bytes -= len(frame)
+            self.deferred_bytes -= len(frame)
             try:
                 packet, now = decode(frame), monotonic()
                 packet.born = now
@@ -185,9 +193,11 @@ class Driver:
         """Keep the bytes only, and once: what is not acknowledged comes again and again."""
         waiting, key = self._deferred[packet.topic], (sender, packet.message)
         growth = len(frame) - len(waiting.get(key, b""))
-        if self._deferred_bytes + growth <= self._deferral_budget:
-            self._deferred_bytes += growth
+        if self.deferred_bytes + growth <= self.deferral_budget:
+            self.deferred_bytes += growth
             waiting[key] = frame
+        else:
+            self.deferrals_refused += 1
 
     # Effects
 

@@ -53,6 +53,7 @@ class Link(Protocol):
     """What a gateway needs of a connection."""
 
     label: str
+    budget: int
     is_full: bool
 
     def send(self, frame: bytes) -> None: ...

@@ -136,6 +136,11 @@ class LocalPort:
 
     # The node around it
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._config = config
+        for out in self._outgoing.values():
+            out.resize(config.topic_budget)
+
     async def status(self) -> dict[str, Any]:
         return self.on_status()
 

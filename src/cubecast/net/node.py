@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
@@ -19,10 +20,12 @@ from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 if TYPE_CHECKING:
+    from cubecast.net.observe.observer import Observer
     from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
@@ -41,7 +44,7 @@ class LiveNode:
         self.config = config
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
+        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice)
         self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
@@ -50,7 +53,11 @@ class LiveNode:
         self.port.on_close = self.close
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
+        self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
+        self.reloads: list[Prepare] = [self._prepare]
+        """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
+        self.observer: Observer | None = None
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = False
@@ -61,7 +68,7 @@ class LiveNode:
         """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
         address = await self.reception.open()
         try:
-            await self._open_web()
+            await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
                 self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
@@ -77,10 +84,15 @@ class LiveNode:
             await self._shut()
             raise
 
-    async def _open_web(self) -> None:
+    async def _open_eyes(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
+        # Imported here, because nodes that nobody watches do without.
+        if self.config.http is not None or self.config.observe:
+            from cubecast.net.observe.observer import Observer
+
+            self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.start()
         if self.config.http is not None:
-            # Here, because it brings a web server along, which a node that serves nothing does without.
             from cubecast.net.web.server import WebServer
 
             self.web = WebServer(self, self.config.http)
@@ -117,6 +129,8 @@ class LiveNode:
             recorder=recorder,
         )
         self._driver.watcher = self._stepped
+        if self.observer is not None:
+            self.observer.attach(self._driver)
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -159,6 +173,8 @@ class LiveNode:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
+            "http": None if self.web is None else str(self.web.address),
+            "observed": None if self.observer is None else self.observer.describe(),
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
         }
@@ -167,7 +183,9 @@ class LiveNode:
         """Why clients had better go elsewhere for now; none when they are welcome."""
         if self._closed or self._directory.me is None or self._driver is None:
             return ["this node is closed" if self._closed else "this node has no place yet"]
-        return [] if self._driver.machine.is_active else ["not every living member knows this node yet"]
+        if not self._driver.machine.is_active:
+            return ["not every living member knows this node yet"]
+        return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
@@ -184,6 +202,20 @@ class LiveNode:
             log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
         finally:
             await self._shut()
+
+    def _prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+
+        def take_effect() -> None:
+            self.config = config
+            self.port.reconfigure(config)
+            self._peers.reconfigure(config)
+            self.reception.reconfigure(config)
+            self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
+            if self._driver is not None:
+                self._driver.deferral_budget = config.peer_budget
+
+        return take_effect
 
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
@@ -210,6 +242,8 @@ class LiveNode:
             self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
+        if self.observer is not None:
+            self.observer.stop()
         if self.web is not None:
             await self.web.close()
         await self.reception.close()
@@ -254,6 +288,10 @@ class LiveNode:
 
     def _on_down(self, peer: NodeId) -> None:
         self._call("on_peer_down", peer)
+
+    def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+        if self.observer is not None:
+            self.observer.notice(kind, peer, detail)
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""

@@ -76,6 +76,10 @@ class Outgoing:
     def has_room(self) -> bool:
         return self.bytes < self.budget
 
+    def resize(self, budget: int) -> None:
+        self.budget = budget
+        self._grant_room()
+
     def room(self) -> asyncio.Future[None]:
         """Of everybody who waits its own, so that one may be cancelled."""
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()

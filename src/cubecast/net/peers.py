@@ -45,6 +45,8 @@ class Events:
     up: Callable[[NodeId], None]
     down: Callable[[NodeId], None]
     refused: Callable[[Refused], None]
+    notice: Callable[[str, NodeId | None, str], None] = lambda kind, node, detail: None
+    """What happened to a link, for those who observe."""
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Peers:
         self._quiet_until: dict[NodeId, float] = {}
         self._calling = asyncio.Semaphore(CALLS_AT_ONCE)
         self._closed = False
+        self.dropped = 0
+        """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
 
     # Sending
@@ -87,6 +91,8 @@ class Peers:
         if dial is not None and dial.size + len(frame) <= self._budget:
             dial.kept.append(frame)
             dial.size += len(frame)
+        else:
+            self.dropped += 1
 
     def link(self, node: NodeId) -> Connection | None:
         return self._links.get(node)
@@ -107,6 +113,11 @@ class Peers:
         for link in links.values():
             link.send(bytes([CONTROL]))
             link.close()
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._budget = config.peer_budget
+        for link in self._links.values():
+            link.budget = config.peer_budget
 
     def close(self) -> None:
         self._closed = True
@@ -204,6 +215,7 @@ class Peers:
                 frames = self._take_control(node, frames)
             packets(node, frames)
 
+        self._events.notice("connected", node, "")
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
         self._events.up(node)
 
@@ -213,6 +225,9 @@ class Peers:
         del self._links[node]
         if not self._closed:
             log.info("lost the link to node %s: %s", node, error or "closed")
+            if isinstance(error, RemoteProtocolError):
+                self._events.notice("refused-frame", node, str(error))
+            self._events.notice("disconnected", node, str(error or "closed"))
             self._dial(node)
 
     def _take_control(self, node: NodeId, frames: list[bytes]) -> list[bytes]:
@@ -235,6 +250,7 @@ class Peers:
         link = self._links.pop(node, None)
         if link is not None:
             link.close()
+        self._events.notice("left", node, "it said goodbye")
         asyncio.get_running_loop().call_soon(self._events.down, node)
 
     def _spread(self, news: Iterable[Place]) -> None:

@@ -5,7 +5,7 @@ import errno
 import logging
 from collections.abc import Callable
 
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
@@ -39,6 +39,8 @@ class Reception:
         self._server: asyncio.Server | None = None
         self._strangers: dict[Connection, asyncio.TimerHandle] = {}
         self.address = config.listen
+        self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
+        """Told of callers that were sent away, for those who observe."""
         self.on_client: Callable[[Connection, ClientGreeting], Refused | None] = lambda connection, greeting: Refused(
             "this node takes no clients", retry=False
         )
@@ -57,6 +59,9 @@ class Reception:
         port = self._server.sockets[0].getsockname()[1]
         self.address = self._config.advertise or Address(listen.host, port)
         return self.address
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._config = config
 
     async def close(self) -> None:
         if self._server is not None:
@@ -89,6 +94,8 @@ class Reception:
         if timer is not None:
             timer.cancel()
             log.info("%s left without a greeting: %s", connection.label, error or "closed")
+            if isinstance(error, RemoteProtocolError):
+                self.on_refused("refused-frame", f"{connection.label}: {error}")
 
     def _greeted(self, connection: Connection, frames: list[bytes]) -> None:
         opening = decode_opening(frames[0])
@@ -104,6 +111,7 @@ class Reception:
                 case ClientGreeting():
                     refusal = self.on_client(connection, opening)
         if refusal is not None:
+            self.on_refused("refused", f"{connection.label}: {refusal.reason}")
             connection.send(encode(refusal))
             connection.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver
+from cubecast.protocol.contract import Deliver, Gap
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -82,3 +82,16 @@ def test_senders_must_be_other_ids_of_the_cube(sender):
 
 def test_the_good_one_is_delivered():
     assert any(isinstance(effect, Deliver) for effect in machine().on_packet(0.0, 0, GOOD))
+
+
+@pytest.mark.parametrize("counter", [2**31, 2**62])
+@pytest.mark.parametrize("starts", [(), (Start(1, b"\x0f"),)], ids=["no start", "from the first on"])
+def test_a_lie_about_a_counter_costs_no_more_than_the_truth(counter, starts):
+    """Whoever depends on the two thousand millionth message of a crashed node does not get that many names of it."""
+    under_test = machine()
+    lie = replace(GOOD, dependencies=(Dependency(2, 0, counter, b"", starts),))
+    assert not any(isinstance(effect, Deliver) for effect in under_test.on_packet(0.0, 0, lie))
+    effects = [effect for peer in (0, 1, 2) for effect in under_test.on_peer_down(1.0, peer)]
+    (gap,) = (effect for effect in effects if isinstance(effect, Gap))
+    assert gap.missing[-1] == MessageId(2, 0, counter) and len(gap.missing) <= 16 * 8 * 512
+    assert [effect.message for effect in effects if isinstance(effect, Deliver)] == [lie.message]

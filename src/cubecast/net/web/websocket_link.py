@@ -22,7 +22,7 @@ class WebSocketLink:
     """A `gateway.Link`. Its owner runs `write` beside its own reading, and stops both when `ended` is done."""
 
     def __init__(self, socket: web.WebSocketResponse, request: web.Request, budget: int) -> None:
-        self._socket, self._transport, self._budget = socket, request.transport, budget
+        self._socket, self._transport, self.budget = socket, request.transport, budget
         self.label = request.remote or "a browser"
         self._out: deque[bytes] = deque()
         self._queued = 0
@@ -39,7 +39,7 @@ class WebSocketLink:
         self._out.append(frame)
         self._queued += len(frame)
         self._work.set()
-        if self._queued > self._budget:
+        if self._queued > self.budget:
             self.abort(f"it does not read: {self._queued} bytes wait for it")
         elif self._queued > FULL_ABOVE:
             self.is_full = True

@@ -72,6 +72,11 @@ class Parameters:
         return 1 << self.dimension
 
     @property
+    def most_unstable(self) -> int:
+        """Messages of one source on one topic that can be missing somewhere; sixteen times that, for a wider window."""
+        return 16 * self.window * self.max_batch
+
+    @property
     def hurry_from(self) -> int:
         """The own publication that makes so many unstable asks to be acknowledged at once: soon the next ones wait."""
         return max(1, min(self.eager or self.window, self.window) // 2)

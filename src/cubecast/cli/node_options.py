@@ -1,0 +1,73 @@
+"""The settings of a node as options: those people use often by name, every other one with --set."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cubecast.errors import BadInput
+from cubecast.net.settings.resolve import Sources
+
+KEYS = {
+    "id": "node",
+    "listen": "listen",
+    "advertise": "advertise",
+    "join": "join",
+    "data": "data",
+    "trace": "journal",
+    "http": "http",
+    "ws_origin": "ws_origins",
+    "cluster": "cluster",
+    "dimension": "dimension",
+}
+"""The setting behind each option."""
+
+_OPTIONS = (
+    click.option("--id", metavar="N", help="The id to hold; without, a free one is assigned."),
+    click.option("--listen", metavar="HOST:PORT", help="Where this node listens (default 127.0.0.1 and a free port)."),
+    click.option(
+        "--advertise", metavar="HOST:PORT", help="What others dial, when it is not what this node listens on."
+    ),
+    click.option(
+        "--join", metavar="HOST:PORT", multiple=True, help="Any member of the cluster; without, a new one begins."
+    ),
+    click.option("--data", metavar="DIRECTORY", help="Where the node keeps what it remembers."),
+    click.option("--trace", metavar="DIRECTORY", help="Where to write this node's journal."),
+    click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere."),
+    click.option(
+        "--ws-origin",
+        metavar="ORIGIN",
+        multiple=True,
+        help="Pages of this origin may use the node's WebSocket, besides its own.",
+    ),
+    click.option("--cluster", help="The cluster's name; nodes of other clusters are refused."),
+    click.option("--dimension", metavar="D", help="A new cluster's cube has 2^D ids."),
+    click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE.toml",
+        envvar="CUBECAST_CONFIG",
+        show_envvar=True,
+        help="All settings.",
+    ),
+)
+
+
+def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets `config`, and the rest for `sources`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def sources(file: Path | None, options: dict[str, Any]) -> Sources:
+    given = {KEYS[name]: (f"--{name.replace('_', '-')}", value) for name, value in options.items() if name in KEYS and value}
+    for one in options["settings"]:
+        key, equals, value = one.partition("=")
+        if not equals:
+            raise BadInput(f"--set {one}: write KEY=VALUE, for example --set window=32")
+        given[key.strip()] = (f"--set {key}", value)
+    return Sources(file, dict(os.environ), given)

@@ -1,0 +1,215 @@
+"""A node's durable log, as the event loop sees it.
+
+    store = await Store.open(directory)
+    offset = store.append(topic, first, payloads, at)
+    await store.synced(store.ticket)
+    records = await store.read(topic, offset, most_bytes)
+
+What is appended in one turn of the loop is one transaction, written by a thread. Until it is on the disk it is held in
+memory, and read from there. Offsets are promises only once they are durable: what a killed node had not synced is gone
+and its offsets are given again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cubecast.errors import Closed, DamagedLog, Forgotten, NotDurable
+from cubecast.ids import MessageId, Topic
+from cubecast.net.log.pending import Pending
+from cubecast.net.log.reader import Reader
+from cubecast.net.log.record import Cut, Damage, Record
+from cubecast.net.log.recovery import Opened, open_log
+from cubecast.net.log.shelf import Shelf
+from cubecast.net.log.writer import Writer
+
+log = logging.getLogger(__name__)
+
+BUDGET = 8 << 20
+"""Bytes that may wait for the disk before whoever appends has to wait."""
+CLOSING_TIME = 10.0
+Answer = TypeVar("Answer")
+
+
+class Store:
+    def __init__(self, directory: Path, opened: Opened, budget: int) -> None:
+        self.directory = directory
+        self._loop = asyncio.get_running_loop()
+        self._shelves, self._newest_at = opened.shelves, opened.newest_at
+        self._closed = False
+        self.on_room: Callable[[], None] = lambda: None
+        """Called when there is room again, or no use in waiting for it."""
+        self._writer = Writer(opened.ledger, self._from_thread(self._committed), self._from_thread(self._refused))
+        self._pending = Pending(budget, self._writer.put)
+        self._reader = Reader(directory)
+        self._reading = ThreadPoolExecutor(1, "cubecast log reader")
+
+    @classmethod
+    async def open(cls, directory: Path, *, budget: int = BUDGET) -> "Store":
+        """BadInput when the directory is in use or holds something else."""
+        return cls(directory, await asyncio.to_thread(open_log, directory), budget)
+
+    # Writing
+
+    def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int:
+        """The offset of the first one. They are on the disk when `synced` says so of `ticket`."""
+        if self._closed:
+            raise Closed("the log is closed")
+        shelf = self._shelves.get(topic)
+        if shelf is None:
+            shelf = self._shelves[topic] = Shelf(topic)
+        offset = shelf.last + 1
+        at = self._newest_at = max(at, self._newest_at)
+        shelf.note(first, len(payloads))
+        self._pending.add(Record(topic, first, list(payloads), offset, at))
+        return offset
+
+    @property
+    def has_room(self) -> bool:
+        """Is there room for more in memory? When the disk refuses there is nothing to wait for: names are kept."""
+        return self._pending.has_room or self._pending.trouble is not None
+
+    @property
+    def ticket(self) -> int:
+        """How many batches were ever appended: the name of the last one, for `synced`."""
+        return self._pending.ticket
+
+    @property
+    def durable(self) -> int:
+        """How many of them are on the disk."""
+        return self._pending.durable
+
+    @property
+    def trouble(self) -> NotDurable | None:
+        """Why the disk takes nothing at present."""
+        return self._pending.trouble
+
+    def synced(self, ticket: int) -> Awaitable[None]:
+        """Done when everything up to this ticket is on the disk; `NotDurable` as soon as the disk refuses."""
+        return self._pending.synced(ticket)
+
+    # What the writer says
+
+    def _from_thread(self, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+        def tell(news: Any) -> None:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(callback, news)
+
+        return tell
+
+    def _committed(self, count: int) -> None:
+        had_room, trouble = self.has_room, self.trouble
+        for item in self._pending.committed(count):
+            shelf = self._shelves[item.topic]
+            if isinstance(item, Record):
+                shelf.committed = item.last
+            else:
+                shelf.committed = item.damage.last
+                shelf.damaged.append(item.damage)
+        if trouble is not None:
+            log.warning("the log in %s is written again", self.directory)
+        if self.has_room and not had_room:
+            self.on_room()
+
+    def _refused(self, error: Exception) -> None:
+        is_news = self.trouble is None
+        self._pending.refused(NotDurable(f"the log in {self.directory} cannot be written: {error}"))
+        if is_news:
+            log.error("%s; messages are delivered without it", self.trouble)
+            self.on_room()
+
+    # Reading
+
+    async def read(self, topic: Topic, offset: int, most_bytes: int) -> list[Record]:
+        """Records from this offset on, in the order of offsets, at least one when there is any.
+
+        The first may be the rest of a batch. `Forgotten` for offsets below `bounds`, `DamagedLog` for those that are
+        damaged: what can be read before them is returned first, so nothing is ever left out without a word.
+        """
+        shelf = self._shelves.get(topic)
+        if shelf is None or offset > shelf.last:
+            return []
+        if offset < shelf.first:
+            raise Forgotten(
+                f"{topic}: offset {offset} is not kept any more; the first one is {shelf.first}", shelf.first
+            )
+        last = shelf.committed
+        for damage in shelf.damaged:
+            if damage.first <= offset <= damage.last:
+                raise DamagedLog(damage.why, damage.first, damage.last)
+            if offset < damage.first:
+                last = min(last, damage.first - 1)
+        if offset > shelf.committed:
+            return self._pending.records(topic, offset)
+        return await self._ask(self._reader.read, topic, offset, last, most_bytes)
+
+    def bounds(self, topic: Topic) -> tuple[int, int]:
+        """The first offset kept and the last one given; (1, 0) for a topic that was never heard of."""
+        shelf = self._shelves.get(topic)
+        return (1, 0) if shelf is None else (shelf.first, shelf.last)
+
+    def topics(self) -> list[Topic]:
+        return sorted(self._shelves)
+
+    def cut(self, topic: Topic) -> Cut:
+        """Per publisher the newest message ever logged, whether or not it is still kept."""
+        shelf = self._shelves.get(topic)
+        return {} if shelf is None else dict(shelf.newest)
+
+    def damaged(self, topic: Topic) -> list[Damage]:
+        """Ranges known not to be readable, in the order of offsets."""
+        shelf = self._shelves.get(topic)
+        return [] if shelf is None else sorted(shelf.damaged)
+
+    async def offset_at(self, topic: Topic, time: float) -> int:
+        """The first offset delivered at that time or later; one past the last when there is none."""
+        shelf = self._shelves.get(topic)
+        if shelf is None:
+            return 1
+        buffered = self._pending.records(topic, shelf.first)
+        found = await self._ask(self._reader.offset_at, topic, time, shelf.first, shelf.committed)
+        if found <= shelf.committed:
+            return found
+        return next((one.offset for one in buffered if one.at >= time), self.bounds(topic)[1] + 1)
+
+    async def offset_after_cut(self, topic: Topic, cut: Cut) -> int:
+        """The first offset of a message that is not in the cut; behind it, some may be."""
+        shelf = self._shelves.get(topic)
+        if shelf is None:
+            return 1
+        buffered, committed, newest = self._pending.records(topic, shelf.first), shelf.committed, dict(shelf.newest)
+        end = shelf.last + 1
+        found = await self._ask(self._reader.offset_after_cut, topic, cut, newest, shelf.first, committed)
+        return found if found <= committed else next((one for one in map(_beyond(cut), buffered) if one), end)
+
+    async def _ask(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await self._loop.run_in_executor(self._reading, question, *arguments)
+
+    # The end
+
+    async def close(self) -> None:
+        """Write what is left."""
+        if self._closed:
+            return
+        self._closed = True
+        self._pending.hand_over()
+        await asyncio.to_thread(self._reading.shutdown)
+        self._reader.close()
+        if not await asyncio.to_thread(self._writer.end, CLOSING_TIME):
+            log.error("the log in %s was not closed in time", self.directory)
+
+
+def _beyond(cut: Cut) -> Callable[[Record], int]:
+    def offset(record: Record) -> int:
+        """Of the record's first message that is not in the cut, or 0."""
+        source, incarnation, counter = record.first
+        known = cut.get(source, (-1, 0))
+        if (incarnation, counter) > known:
+            return record.offset
+        skipped = known[1] - counter + 1
+        return record.offset + skipped if incarnation == known[0] and skipped < len(record.payloads) else 0
+
+    return offset

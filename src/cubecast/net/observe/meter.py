@@ -1,0 +1,205 @@
+"""Counts what a machine was told and answered. Plain numbers, one look per step: a step is about a batch.
+
+What a node can know without anybody's clock but its own: how long a publication was held here between its arrival and
+its delivery, and how long an own publication took until everybody it was for had acknowledged it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.framing import HEADER
+from cubecast.net.observe.histogram import Histogram
+from cubecast.net.observe.metadata import Metadata
+from cubecast.protocol.contract import (
+    Acknowledged,
+    Deliver,
+    Effects,
+    Gap,
+    Observe,
+    Published,
+    Reincarnated,
+    Send,
+    SetTimer,
+    Unsubscribed,
+)
+from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.wire.codec import encode
+
+Held = tuple[float, int, int]
+"""Since when, how many messages, how many bytes."""
+
+
+class Notice(Protocol):
+    """Told of what is rare and worth remembering."""
+
+    def __call__(self, kind: str, peer: NodeId | None, detail: str, topic: Topic | None = None) -> None: ...
+
+
+class Meter:
+    """`step` is called between a step of the machine and the carrying out of its effects."""
+
+    def __init__(self, notice: Notice) -> None:
+        self.machine: Cubecast | None = None
+        self._notice = notice
+        self.packets_in = self.packets_out = self.bytes_in = self.bytes_out = 0
+        self.publications_in = self.publications_out = self.payload_out = self.metadata_out = 0
+        self.delivered: dict[Topic, int] = {}
+        self.published: dict[Topic, int] = {}
+        self.batches_delivered = self.batches_published = 0
+        self.duplicates = self.discarded = self.repeated = self.gaps = self.missing = 0
+        self.suspicions = self.incarnations = 0
+        self.held: dict[tuple[Topic, MessageId], Held] = {}
+        self.held_bytes = 0
+        self.holding, self.stability = Histogram(), Histogram()
+        self.metadata = Metadata()
+        self.on_delivered: Callable[[float, Topic, MessageId, int], None] | None = None
+        """Called with (now, topic, message, count) of a delivery, while somebody samples."""
+        self.on_stable: Callable[[float, Topic, int, float], None] | None = None
+        """Called with (now, topic, first, published at) of an own publication that is stable."""
+        self._unstable: dict[Topic, deque[tuple[int, int, float]]] = {}
+
+    def step(self, name: str, now: float, arguments: Sequence[Any], effects: Effects) -> None:
+        arrived = None
+        if name == "packet":
+            packet = arguments[1]
+            self.packets_in += 1
+            self.bytes_in += len(packet.frame) + HEADER.size
+            if packet.publication:
+                self.publications_in += 1
+                if packet.bundle:
+                    self._bundle(now, packet, effects)
+                    return
+                arrived = packet.message
+        is_delivered = self._effects(now, effects, arrived, name == "on_timer" and arguments[0] is Timer.RETRY)
+        if arrived is not None and not is_delivered:
+            self._not_delivered(now, packet.topic, arrived, packet.payloads, effects)
+
+    def _effects(self, now: float, effects: Effects, arrived: MessageId | None, repeating: bool) -> bool:
+        """Was what arrived delivered?"""
+        is_delivered = False
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._sent(effect, repeating)
+            elif isinstance(effect, Deliver):
+                is_delivered = self._delivered(now, effect, arrived) or is_delivered
+            elif isinstance(effect, Published):
+                self._published(now, effect)
+            elif isinstance(effect, Acknowledged):
+                self._acknowledged(now, effect)
+            elif not isinstance(effect, SetTimer):
+                self._rare(effect)
+        return is_delivered
+
+    # What is frequent
+
+    def _sent(self, effect: Send, repeating: bool) -> None:
+        """Encodes what the driver would encode next, to know its size."""
+        copies, packet = len(effect.peers), effect.packet
+        if packet.frame is None:
+            packet.frame = encode(packet)
+        size = len(packet.frame) + HEADER.size
+        self.packets_out += copies
+        self.bytes_out += copies * size
+        if packet.publication:
+            self.publications_out += copies
+            if repeating:
+                self.repeated += copies
+            if not packet.bundle:
+                payload = sum(map(len, packet.payloads))
+                self.payload_out += copies * payload
+                self.metadata_out += copies * (size - payload)
+                self.metadata.look(packet)
+
+    def _delivered(self, now: float, effect: Deliver, arrived: MessageId | None) -> bool:
+        topic, message, count = effect.topic, effect.message, len(effect.payloads)
+        self.batches_delivered += 1
+        try:
+            self.delivered[topic] += count
+        except KeyError:
+            self.delivered[topic] = count
+        if self.on_delivered is not None:
+            self.on_delivered(now, topic, message, count)
+        if message is arrived:
+            self.holding.add(0.0, count)
+            return True
+        if self.held:
+            held = self.held.pop((topic, message), None)
+            if held is not None:
+                self.held_bytes -= held[2]
+                self.holding.add(now - held[0], count)
+        return False
+
+    def _published(self, now: float, effect: Published) -> None:
+        topic, count = effect.topic, effect.count
+        self.batches_published += 1
+        self.published[topic] = self.published.get(topic, 0) + count
+        unstable = self._unstable.get(topic)
+        if unstable is None:
+            unstable = self._unstable[topic] = deque()
+        unstable.append((effect.counter, effect.counter + count - 1, now))
+
+    def _acknowledged(self, now: float, effect: Acknowledged) -> None:
+        unstable = self._unstable.get(effect.topic)
+        while unstable and unstable[0][1] <= effect.counter:
+            first, last, since = unstable.popleft()
+            self.stability.add(now - since, last - first + 1)
+            if self.on_stable is not None:
+                self.on_stable(now, effect.topic, first, since)
+
+    # What is rare
+
+    def _not_delivered(
+        self, now: float, topic: Topic, message: MessageId, payloads: Sequence[bytes], effects: Effects
+    ) -> None:
+        """It is discarded on purpose, held, or was here before."""
+        if any(type(one) is Observe and one.kind == "discard" and one.message == message for one in effects):
+            return
+        assert self.machine is not None, "whoever steps has a machine"
+        delivered = self.machine.last_delivered(topic, message.source, message.incarnation)
+        if (topic, message) in self.held or delivered.counter >= message.counter:
+            self.duplicates += 1
+        else:
+            size = sum(map(len, payloads))
+            self.held[topic, message] = (now, len(payloads), size)
+            self.held_bytes += size
+
+    def _bundle(self, now: float, packet: Any, effects: Effects) -> None:
+        """Several publications came together: which of them were delivered is seen in the effects."""
+        delivered = {(one.topic, one.message) for one in effects if isinstance(one, Deliver)}
+        for one in packet.publications():
+            if (one.topic, one.message) in delivered - self.held.keys():
+                self.holding.add(0.0, len(one.payloads))
+            elif (one.topic, one.message) not in delivered:
+                self._not_delivered(now, one.topic, one.message, one.payloads, effects)
+        self._effects(now, effects, None, False)
+
+    def _rare(self, effect: Any) -> None:
+        match effect:
+            case Observe("discard"):
+                self.discarded += 1
+            case Observe("suspect", _, _, peer):
+                self.suspicions += 1
+                self._notice("suspected", peer, "held faulty: its incarnation takes part no more")
+            case Gap(topic, missing, reason):
+                self.gaps += 1
+                self.missing += len(missing)
+                self._notice("gap", None, f"{len(missing)} messages: {reason}", topic)
+            case Unsubscribed(topic):
+                self._forget(topic)
+            case Reincarnated(incarnation):
+                self.incarnations += 1
+                self._forget(None)
+                self._unstable.clear()
+                self._notice("reincarnated", None, f"others held this node faulty; it is incarnation {incarnation} now")
+
+    def _forget(self, topic: Topic | None) -> None:
+        """What was held for a subscription went with it."""
+        self.held = {key: held for key, held in self.held.items() if topic is not None and key[0] != topic}
+        self.held_bytes = sum(size for _, _, size in self.held.values())
+
+    @property
+    def held_messages(self) -> int:
+        return sum(count for _, count, _ in self.held.values())

@@ -1,0 +1,108 @@
+"""Everything one node keeps to be observed: counters, the last minutes, the last events. Made only when asked for."""
+
+import asyncio
+from time import time
+from typing import Any
+
+from cubecast.ids import NodeId, Topic
+from cubecast.net.clients import Clients
+from cubecast.net.config import NodeConfig
+from cubecast.net.directory import Directory
+from cubecast.net.driver import Driver
+from cubecast.net.observe.happenings import Happenings
+from cubecast.net.observe.histogram import Histogram
+from cubecast.net.observe.meter import Meter
+from cubecast.net.observe.samples import Samples
+from cubecast.net.peers import Peers
+
+TICK = 0.1
+TICKS_PER_SAMPLE = 10
+TOO_LATE = 1.0
+"""Seconds by which the event loop may be late before a node calls itself overloaded."""
+LINK_STATES = ("connected", "disconnected", "left")
+
+
+class Observer:
+    """Between `start` and `stop` it looks at the clock ten times a second; everything else is counted as it happens."""
+
+    def __init__(self, config: NodeConfig, directory: Directory, peers: Peers, clients: Clients) -> None:
+        self.config, self.directory, self.peers, self.clients = config, directory, peers, clients
+        self.driver: Driver | None = None
+        self.happenings = Happenings(time)
+        self.meter = Meter(self.notice)
+        self.loop_lag = Histogram()
+        self.latency = Histogram()
+        self.links: dict[NodeId, tuple[str, float]] = {}
+        """Per peer, what last happened to the link to it, and when."""
+        self.reconnects = 0
+        self.started = time()
+        self.lateness = 0.0
+        """By how much the event loop was late at most in the last second."""
+        self._worst = 0.0
+        self._ticks = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        histograms = {
+            "latency": self.latency,
+            "holding": self.meter.holding,
+            "stability": self.meter.stability,
+        }
+        self.samples = Samples(self.meter, histograms, self._loop.time())
+
+    def attach(self, driver: Driver) -> None:
+        """Watch this machine from now on."""
+        self.driver = driver
+        self.meter.machine = driver.machine
+        driver.meter = self.meter
+
+    def start(self) -> None:
+        self._timer = self._loop.call_at(self._loop.time() + TICK, self._tick, self._loop.time() + TICK)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def notice(self, kind: str, peer: NodeId | None, detail: str, topic: Topic | None = None) -> None:
+        """Something rare happened."""
+        self.happenings(kind, peer, detail, topic)
+        if kind in LINK_STATES and peer is not None:
+            if kind == "connected" and self.links.get(peer, ("", 0.0))[0] == "disconnected":
+                self.reconnects += 1
+            self.links[peer] = (kind, time())
+
+    def overload(self) -> list[str]:
+        """Why this node had better get less to do; nothing when it is well."""
+        reasons = []
+        if self.lateness > TOO_LATE:
+            reasons.append(f"the event loop is {self.lateness:.1f} s late")
+        if self.driver is not None and self.driver.deferred_bytes > self.config.peer_budget // 2:
+            reasons.append(f"{self.driver.deferred_bytes} bytes wait for subscribers that read slowly")
+        return reasons
+
+    def sizes(self) -> dict[str, float]:
+        """What is there at this moment."""
+        meter = self.meter
+        return {
+            "held": meter.held_messages,
+            "held_bytes": meter.held_bytes,
+            "queued": sum(self.peers.queued.values()),
+            "deferred_bytes": 0 if self.driver is None else self.driver.deferred_bytes,
+            "clients": len(self.clients),
+            "loop_lag": self.lateness,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """For people who ask through the node's own protocol."""
+        newest = self.samples.ring[-1] if self.samples.ring else {}
+        return {"rates": newest, "faults": dict(self.happenings.counts)}
+
+    def _tick(self, due: float) -> None:
+        now = self._loop.time()
+        late = max(0.0, now - due)
+        self.loop_lag.add(late)
+        self._worst = max(self._worst, late)
+        self._ticks += 1
+        if self._ticks >= TICKS_PER_SAMPLE:
+            self._ticks, self.lateness, self._worst = 0, self._worst, 0.0
+            self.samples.take(now, time(), self.sizes())
+        self._timer = self._loop.call_at(now + TICK, self._tick, now + TICK)
