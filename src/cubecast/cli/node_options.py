@@ -64,7 +64,9 @@ def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sources(file: Path | None, options: dict[str, Any]) -> Sources:
-    given = {KEYS[name]: (f"--{name.replace('_', '-')}", value) for name, value in options.items() if name in KEYS and value}
+    given = {
+        KEYS[name]: (f"--{name.replace('_', '-')}", value) for name, value in options.items() if name in KEYS and value
+    }
     for one in options["settings"]:
         key, equals, value = one.partition("=")
         if not equals:

@@ -27,6 +27,7 @@ const charts = [
   new Chart("Latency", "publication here to delivery at others", [
     { name: "p50", value: (sample) => sample.latency.p50 },
     { name: "p99", value: (sample) => sample.latency.p99 },
+    { name: "p99 until stable", value: (sample) => sample.stability.p99 },
   ], duration),
   new Chart("Holding time", "arrival here to delivery here", [
     { name: "p50", value: (sample) => sample.holding.p50 },
@@ -74,16 +75,16 @@ function fill(select, options, value) {
 function describeTree({ tree }) {
   const reached = Object.keys(tree.children).length - 1;
   const deepest = Math.max(...depths(tree).values());
-  const whom = tree.topic ? `subscribed to ${tree.topic}` : "alive";
+  const whom = tree.topic ? `${plural(reached, "subscriber")} of ${tree.topic}` : `${plural(reached, "other member")}`;
   const steps = reached ? ` in at most ${plural(deepest, "step")}` : "";
-  write(element("tree-text"), `What node ${tree.root} publishes reaches ${plural(reached, "other")} ${whom}${steps}.`);
+  write(element("tree-text"), `What node ${tree.root} publishes reaches ${whom}${steps}.`);
 }
 
 async function showRates() {
   const said = await ask("rates", { last: 125 });
   for (const chart of charts) chart.show(said.samples, said.at);
-  const latest = said.samples.findLast((sample) => sample.latency.p50 !== null);
-  tellRates(said.samples.at(-1), latest?.latency);
+  const latest = (kind) => said.samples.findLast((sample) => sample[kind].p50 !== null)?.[kind];
+  tellRates(said.samples.at(-1), latest("latency"), latest("stability"));
 }
 
 async function showTheTopics() {

@@ -14,7 +14,8 @@ const ACROSS = [
   [0.16, 2.02],
   [4.16, 0.34],
 ];
-const LARGEST_STEP = 150;
+const LARGEST_STEP = 190;
+const MOST_STRETCHED = 1.7;
 
 /** @param {number[]} ids @returns {number[]} the bits in which they differ */
 export function differingBits(ids) {
@@ -58,18 +59,30 @@ export function cubeLayout(ids, width, height, margin) {
   return { places: new Map(ids.map((id) => [id, fitted.get(id)])), free: fitted.size <= 64 ? free : [] };
 }
 
-/** @param {Map<number, Point>} raw @param {number} width @param {number} height @param {number} margin */
+/**
+ * Into the frame, with more room upwards where there is some, but never so much that a cube is no cube any more.
+ * @param {Map<number, Point>} raw @param {number} width @param {number} height @param {number} margin
+ */
 function fit(raw, width, height, margin) {
   const points = [...raw.values()];
   const [left, right] = extent(points.map((point) => point.x));
   const [top, bottom] = extent(points.map((point) => point.y));
-  const scale = Math.min(
-    (width - 2 * margin) / Math.max(right - left, 1e-9),
-    (height - 2 * margin) / Math.max(bottom - top, 1e-9),
-    LARGEST_STEP,
-  );
-  const offset = { x: (width - scale * (left + right)) / 2, y: (height - scale * (top + bottom)) / 2 };
-  return new Map([...raw].map(([id, { x, y }]) => [id, { x: offset.x + scale * x, y: offset.y + scale * y }]));
+  const across = (width - 2 * margin) / Math.max(right - left, 1e-9);
+  const down = (height - 2 * margin) / Math.max(bottom - top, 1e-9);
+  const x = Math.min(across, down * MOST_STRETCHED, LARGEST_STEP);
+  const y = Math.min(down, across * MOST_STRETCHED, LARGEST_STEP);
+  const offset = { x: (width - x * (left + right)) / 2, y: (height - y * (top + bottom)) / 2 };
+  return new Map([...raw].map(([id, point]) => [id, { x: offset.x + x * point.x, y: offset.y + y * point.y }]));
+}
+
+/** @param {Iterable<Point>} points @returns {number} between those two that are nearest to each other */
+export function smallestDistance(points) {
+  const all = [...points];
+  let nearest = Infinity;
+  all.forEach((one, index) => {
+    for (const other of all.slice(index + 1)) nearest = Math.min(nearest, Math.hypot(one.x - other.x, one.y - other.y));
+  });
+  return nearest;
 }
 
 /** @param {number[]} numbers */
@@ -103,7 +116,8 @@ export function treeLayout(tree, ids, width, height, margin) {
   const down = Math.min(LARGEST_STEP * 0.8, (height - 2 * margin) / Math.max(rows, 1));
   const left = (width - across * (leaves - 1)) / 2;
   const top = (height - down * rows) / 2;
-  const places = new Map([...columns].map(([id, column]) => [id, { x: left + across * column, y: top + down * depth.get(id) }]));
+  const places = new Map();
+  for (const [id, column] of columns) places.set(id, { x: left + across * column, y: top + down * depth.get(id) });
   apart.forEach((id, index) => {
     places.set(id, { x: (width - across * (apart.length - 1)) / 2 + across * index, y: top + down * rows });
   });
@@ -122,4 +136,16 @@ export function depths(tree) {
     for (const child of tree.children[id] ?? []) found.set(child, depth + 1);
   }
   return found;
+}
+
+/**
+ * @param {{ root: number, children: Record<string, number[]> }} tree
+ * @param {number} node
+ * @returns {Set<string>} the branches from the root to the node, as "parent-child"
+ */
+export function wayTo(tree, node) {
+  const parents = new Map(Object.entries(tree.children).flatMap(([id, below]) => below.map((child) => [child, Number(id)])));
+  const way = new Set();
+  for (let at = node; parents.has(at); at = parents.get(at)) way.add(`${parents.get(at)}-${at}`);
+  return way;
 }

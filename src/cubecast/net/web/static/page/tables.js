@@ -31,7 +31,7 @@ export function showTopics(topics, inAll, choose) {
 function topicRow(one, choose) {
   const name = make("button", { type: "button", class: "link mono", title: "show its tree" }, one.topic);
   name.addEventListener("click", () => choose(one.topic));
-  const bar = make("meter", { min: 0, max: 1, "aria-label": "window" });
+  const bar = make("span", { class: "bar", role: "meter", "aria-label": "window", "aria-valuemin": 0 }, make("span"));
   const numbers = Array.from({ length: 4 }, () => make("td", { class: "number" }));
   return make("tr", {}, make("td", {}, name), make("td"), ...numbers, make("td", {}, bar), make("td", { class: "number" }));
 }
@@ -45,6 +45,8 @@ function updateTopic(row, one) {
     write(row.children[2 + index], text);
   });
   const { used, size: room } = one.window;
-  set(row.children[6].firstChild, { value: used / room, title: `${used} of ${room} publications under way` });
+  const bar = row.children[6].firstChild;
+  set(bar, { "aria-valuenow": used, "aria-valuemax": room, title: `${used} of ${room} publications under way` });
+  bar.firstChild.style.width = `${(100 * used) / room}%`;
   write(row.children[7], count(one.lag + one.held_back));
 }

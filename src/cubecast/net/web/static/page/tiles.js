@@ -20,16 +20,19 @@ function put(name, value, note = "", mood = "calm") {
 export function tellMembers(members) {
   const here = members.filter((member) => ["self", "alive"].includes(member.state)).length;
   const lost = members.filter((member) => ["suspected", "disconnected"].includes(member.state)).length;
-  put("Members", count(here), lost ? `${lost} not reachable` : "all reachable", lost ? "bad" : "calm");
+  const value = lost ? `${count(here)} of ${count(here + lost)}` : count(here);
+  put("Members", value, lost ? `${lost} not reachable` : "all reachable", lost ? "bad" : "calm");
   draw();
 }
 
-/** @param {any} sample the latest @param {any} latency the latest that had one */
-export function tellRates(sample, latency) {
+/** @param {any} sample the latest @param {any} latency @param {any} stability the latest that there were, if any */
+export function tellRates(sample, latency, stability) {
   put("Delivered per second", rate(sample?.delivered ?? 0), "at this node");
   put("Published per second", rate(sample?.published ?? 0), "at this node");
-  put("Latency p50", duration(latency?.p50 ?? null), "publication to delivery");
-  put("Latency p99", duration(latency?.p99 ?? null), "publication to delivery");
+  const shown = latency ?? stability ?? { p50: null, p99: null };
+  const note = latency || !stability ? "publication to delivery" : "publication to stability";
+  put("Latency p50", duration(shown.p50), note);
+  put("Latency p99", duration(shown.p99), note);
   draw();
 }
 
