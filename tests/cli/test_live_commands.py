@@ -52,9 +52,17 @@ def test_status_and_held(pair: tuple[RunningNode, RunningNode]):
     assert weather["members"] == [first.node]
     assert weather["publishers"] == [{"node": second.node, "incarnation": 0, "delivered": 1, "lag": 0}]
     held = json.loads(cubecast("held", "--node", first.address, "--json").stdout)
-    assert held["held"] == [] and held["node"] == first.node
+    assert (held["nodes"][0]["node"], held["nodes"][0]["held"], held["silent"]) == (first.node, [], {})
     assert "weather" in cubecast("status", "--node", first.address).stdout
-    assert "waits for" in cubecast("held", "--node", first.address).stdout
+    assert "node 0 holds 0 publications" in cubecast("held", "--node", first.address).stdout
+
+
+def test_watching_several_nodes(pair: tuple[RunningNode, RunningNode]):
+    nodes = [word for one in pair for word in ("--node", one.address)]
+    seen = cubecast("status", "--watch", "--interval", 0.1, "--times", 2, *nodes, "--node", "127.0.0.1:1")
+    assert seen.returncode == 0, seen.stderr
+    assert "holding" in seen.stdout and "2/2" in seen.stdout
+    assert "127.0.0.1:1 does not answer" in seen.stdout
 
 
 def test_a_node_leaves_in_good_order(pair: tuple[RunningNode, RunningNode]):

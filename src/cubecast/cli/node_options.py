@@ -21,6 +21,8 @@ KEYS = {
     "ws_origin": "ws_origins",
     "cluster": "cluster",
     "dimension": "dimension",
+    "log_level": "logging.level",
+    "log_format": "logging.format",
 }
 """The setting behind each option."""
 
@@ -44,6 +46,8 @@ _OPTIONS = (
     ),
     click.option("--cluster", help="The cluster's name; nodes of other clusters are refused."),
     click.option("--dimension", metavar="D", help="A new cluster's cube has 2^D ids."),
+    click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error (default warning)."),
+    click.option("--log-format", metavar="FORMAT", help="text, or json for one object per line (default text)."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),
     click.option(
         "--config",

@@ -52,7 +52,7 @@ class Clients:
 
     def left(self, link: Link, error: Exception | None) -> None:
         self._gateways.pop(link).close()
-        log.info("%s left: %s", link.label, error or "closed")
+        log.info("a client left: %s", error or "closed", extra={"client": link.label})
         if isinstance(error, RemoteProtocolError):
             self.on_cut("refused-frame", f"{link.label}: {error}")
         elif isinstance(error, ConnectionAbortedError):

@@ -21,6 +21,7 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     live = LiveNode(config)
+    set_up(config.logging, live.identity)
     reloader = Reloader(NodeConfig, config, read, [_prepare_logs, *live.reloads])
     loop.add_signal_handler(signal.SIGHUP, _reload, reloader)
     starting = asyncio.ensure_future(live.start())

@@ -151,6 +151,10 @@ class Driver:
             self._recorder.close()
             self._recorder = None
 
+    @property
+    def is_journalling(self) -> bool:
+        return self._journal is not None
+
     def end_journal(self, *, at_rest: bool) -> None:
         """The history ends here, even if the node goes on."""
         journal, self._journal = self._journal, None
@@ -179,7 +183,8 @@ class Driver:
                 packet.born = now
                 self._input("packet", now, key[0], packet)
             except RemoteProtocolError as error:  # of the peer's making, and not for the reader who made room
-                log.warning("a publication from node %s that had to wait was refused: %s", key[0], error)
+                about = {"peer": key[0], "topic": topic}
+                log.warning("a publication from node %s that had to wait was refused: %s", key[0], error, extra=about)
         if waiting:
             # The first ones filled the subscriber up again.
             self._deferred[topic] = waiting | self._deferred[topic]
@@ -228,6 +233,7 @@ class Driver:
                 case Subscribed(topic):
                     listener.on_subscribed(topic)
                 case Gap(topic, missing, reason):
+                    log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
                     listener.on_gap(topic, missing, reason)
                 case InterestMatched(topic, on):
                     if on:
@@ -235,11 +241,14 @@ class Driver:
                 case InterestKnown():
                     listener.on_interest_known()
                 case Reincarnated(incarnation):
+                    log.warning("others hold this node faulty; it comes back as incarnation %d", incarnation)
                     listener.on_reincarnated(incarnation)
                 case SetTimer(timer, at):
                     self._set_timer(timer, at)
                 case CancelTimer(timer):
                     self._cancel_timer(timer)
+                case Observe("suspect", _, _, peer):
+                    log.warning("a peer is held faulty", extra={"peer": peer})
                 case Cut() | Unsubscribed() | Observe():
                     pass  # of interest to the trace only
                 case _:

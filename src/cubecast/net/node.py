@@ -44,7 +44,7 @@ class LiveNode:
         self.config = config
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice)
+        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
         self._peers = Peers(self._directory, events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
@@ -146,6 +146,11 @@ class LiveNode:
         if self._directory.me is None:
             raise Closed("this node has no place yet")
         return self._directory.me
+
+    def identity(self) -> dict[str, int]:
+        """What a line of its log says of it."""
+        me = self._directory.me
+        return {} if me is None else {"node": me.node, "incarnation": me.incarnation}
 
     @property
     def machine(self) -> Cubecast:
@@ -260,6 +265,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)
@@ -292,6 +298,10 @@ class LiveNode:
     def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
         if self.observer is not None:
             self.observer.notice(kind, peer, detail)
+
+    def _note(self, peer: NodeId, data: bytes) -> None:
+        if self.observer is not None:
+            self.observer.latency.on_note(peer, data)
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 CONTROL = 0xFF
 """First byte of frames about links and places; packet tags stay below."""
+NOTE = 0x01
+"""Second byte of frames that observing nodes exchange; no list of places begins with it."""
 REFUSALS_THAT_PROVE = 2
 """So many refused connections in a row say that no process is there."""
 CALLS_AT_ONCE = 8
@@ -47,6 +49,8 @@ class Events:
     refused: Callable[[Refused], None]
     notice: Callable[[str, NodeId | None, str], None] = lambda kind, node, detail: None
     """What happened to a link, for those who observe."""
+    note: Callable[[NodeId, bytes], None] = lambda node, data: None
+    """What an observing node wants to know or answers."""
 
 
 @dataclass
@@ -99,6 +103,13 @@ class Peers:
 
     def is_connected(self, node: NodeId) -> bool:
         return node in self._links
+
+    def send_note(self, node: NodeId, data: bytes) -> bool:
+        """To a node there is a link to; False when there is none."""
+        link = self._links.get(node)
+        if link is not None:
+            link.send(bytes([CONTROL, NOTE]) + data)
+        return link is not None
 
     @property
     def queued(self) -> dict[NodeId, int]:
@@ -167,7 +178,7 @@ class Peers:
                 except ConnectionRefusedError:
                     refusals += 1
                 except (OSError, RemoteProtocolError, BadInput) as error:
-                    log.info("node %s does not answer: %s", node, error)
+                    log.info("node %s does not answer: %s", node, error, extra={"peer": node})
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0
                     self._events.down(node)
@@ -215,6 +226,7 @@ class Peers:
                 frames = self._take_control(node, frames)
             packets(node, frames)
 
+        log.info("linked to node %s", node, extra={"peer": node})
         self._events.notice("connected", node, "")
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
         self._events.up(node)
@@ -224,7 +236,7 @@ class Peers:
             return
         del self._links[node]
         if not self._closed:
-            log.info("lost the link to node %s: %s", node, error or "closed")
+            log.info("lost the link to node %s: %s", node, error or "closed", extra={"peer": node})
             if isinstance(error, RemoteProtocolError):
                 self._events.notice("refused-frame", node, str(error))
             self._events.notice("disconnected", node, str(error or "closed"))
@@ -237,6 +249,9 @@ class Peers:
                 continue
             if len(frame) == 1:
                 self._goodbye(node)
+                continue
+            if frame[1] == NOTE:
+                self._events.note(node, frame[2:])
                 continue
             try:
                 places = _decode_places(frame[1:])

@@ -93,7 +93,7 @@ class Reception:
         timer = self._strangers.pop(connection, None)
         if timer is not None:
             timer.cancel()
-            log.info("%s left without a greeting: %s", connection.label, error or "closed")
+            log.info("a caller left without a greeting: %s", error or "closed", extra={"client": connection.label})
             if isinstance(error, RemoteProtocolError):
                 self.on_refused("refused-frame", f"{connection.label}: {error}")
 
@@ -111,6 +111,8 @@ class Reception:
                 case ClientGreeting():
                     refusal = self.on_client(connection, opening)
         if refusal is not None:
+            level = logging.INFO if refusal.retry else logging.WARNING
+            log.log(level, "a caller was refused: %s", refusal.reason, extra={"client": connection.label})
             self.on_refused("refused", f"{connection.label}: {refusal.reason}")
             connection.send(encode(refusal))
             connection.close()

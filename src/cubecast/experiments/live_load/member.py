@@ -35,6 +35,7 @@ class Load:
     messages: int | None = None
     """How many each member publishes; as many as it can when None."""
     journal: Path | None = None
+    observe: bool = False
 
 
 class Member:
@@ -53,7 +54,10 @@ class Member:
         loop, load = asyncio.get_running_loop(), self._load
         dimension = max(1, (load.members - 1).bit_length())
         addresses = () if join is None else (Address.parse(join),)
-        node = LiveNode(NodeConfig(dimension=dimension, join=addresses, node=self._number, journal=load.journal))
+        config = NodeConfig(
+            dimension=dimension, join=addresses, node=self._number, journal=load.journal, observe=load.observe
+        )
+        node = LiveNode(config)
         await node.start()
         client = Client(node.port)
         orders: asyncio.Queue[Any] = asyncio.Queue()

@@ -7,6 +7,7 @@ from cubecast.ids import NodeId, Topic
 from cubecast.net.config import NodeConfig
 from cubecast.net.driver import Driver
 from cubecast.net.peers import Peers
+from cubecast.protocol.vcube.cubecast import inspection
 from cubecast.protocol.vcube.topology import mask_of, tree
 
 MOST_EXPLAINED = 100
@@ -20,7 +21,7 @@ class Chains:
 
     def __init__(self, held: Sequence[dict[str, Any]], config: NodeConfig, peers: Peers, driver: Driver) -> None:
         self._held, self._config, self._peers, self._machine = held, config, peers, driver.machine
-        self._dimension = driver.machine.dimension
+        self._dimension = driver.machine.life.context.parameters.dimension
         self._by_message: dict[tuple[Topic, int, int], list[dict[str, Any]]] = {}
         for one in held:
             source, incarnation, _ = one["message"]
@@ -74,7 +75,7 @@ class Chains:
                 "sign of life the node is held faulty and the members agree on what it left"
             )
         if standing == "faulty":
-            waiting = "; ".join(self._machine.settling()) or "the agreement is complete"
+            waiting = "; ".join(self._machine.life.settlement.waiting()) or "the agreement is complete"
             return (
                 f"node {source} is held faulty: whoever has it hands it on, and what nobody has is announced as a gap "
                 f"({waiting})"
@@ -87,7 +88,7 @@ class Chains:
         """Who hands this node what the source publishes, when nothing goes wrong."""
         key = (topic, source)
         if key not in self._parents:
-            members = mask_of(self._machine.describe_members(topic)["destinations"])
+            members = mask_of(inspection.destinations(self._machine.life, topic))
             below = tree(source, self._dimension, members & ~(1 << source))
             found = [node for node, children in below.items() if self._machine.node in children]
             self._parents[key] = found[0] if found else None

@@ -24,6 +24,7 @@ from cubecast.protocol.contract import (
     SetTimer,
     Unsubscribed,
 )
+from cubecast.protocol.vcube.cubecast.inspection import has_delivered
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.wire.codec import encode
@@ -158,8 +159,7 @@ class Meter:
         if any(type(one) is Observe and one.kind == "discard" and one.message == message for one in effects):
             return
         assert self.machine is not None, "whoever steps has a machine"
-        delivered = self.machine.last_delivered(topic, message.source, message.incarnation)
-        if (topic, message) in self.held or delivered.counter >= message.counter:
+        if (topic, message) in self.held or has_delivered(self.machine.life, topic, message):
             self.duplicates += 1
         else:
             size = sum(map(len, payloads))
@@ -203,3 +203,12 @@ class Meter:
     @property
     def held_messages(self) -> int:
         return sum(count for _, count, _ in self.held.values())
+
+    @property
+    def unstable(self) -> int:
+        """Own messages that are published and not known to be everywhere."""
+        return sum(last - first + 1 for waiting in self._unstable.values() for first, last, _ in waiting)
+
+    @property
+    def topics(self) -> int:
+        return len(self.delivered.keys() | self.published.keys())

@@ -10,6 +10,7 @@ from cubecast.net.handshake import Place
 from cubecast.net.observe.chains import Chains
 from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
+from cubecast.protocol.vcube.cubecast import inspection
 from cubecast.protocol.vcube.topology import mask_of, tree
 
 MOST_SHOWN = 1000
@@ -25,18 +26,17 @@ def _inside(observer: Observer) -> tuple[Place, Driver]:
 def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[str, Any]:
     """Members and one tree: by which way a publication of `root` reaches the living, or those who want `topic`."""
     me, driver = _inside(observer)
-    machine = driver.machine.describe_members(topic)
-    standings = {one["node"]: one for one in machine["standings"]}
+    standings = inspection.standings(driver.machine.life)
     queued = observer.peers.queued
     members = []
     for node in sorted(observer.directory.places):
         place = observer.directory.places[node]
         standing = standings.get(node)
-        state, since = _state(observer, place, me, standing)
+        state, since = observer.state(place, standings)
         members.append(
             {
                 "node": node,
-                "incarnation": place.incarnation if standing is None else standing["incarnation"],
+                "incarnation": place.incarnation if standing is None else standing.incarnation,
                 "address": place.address,
                 "state": state,
                 "since": since,
@@ -52,18 +52,10 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
         "dimension": dimension,
         "at": time(),
         "members": members,
-        "tree": _tree(me.node if root is None else root, dimension, machine["destinations"], topic),
+        "tree": _tree(
+            me.node if root is None else root, dimension, inspection.destinations(driver.machine.life, topic), topic
+        ),
     }
-
-
-def _state(observer: Observer, place: Place, me: Place, standing: dict[str, Any] | None) -> tuple[str, float | None]:
-    """A link that is lost shows at once; that its node is held faulty follows when it does not come back."""
-    link, at = observer.links.get(place.node, ("", None))
-    if place.node == me.node:
-        return "self", observer.started
-    if standing is None or not standing["alive"]:
-        return ("left" if link == "left" else "suspected" if standing is not None else "unknown"), at
-    return ("disconnected" if link == "disconnected" else "alive"), at
 
 
 def _tree(root: NodeId, dimension: int, destinations: list[NodeId], topic: Topic | None) -> dict[str, Any]:
@@ -76,7 +68,7 @@ def _tree(root: NodeId, dimension: int, destinations: list[NodeId], topic: Topic
 def topics(observer: Observer) -> dict[str, Any]:
     """Every topic this node knows, the busiest first."""
     _, driver = _inside(observer)
-    known = driver.machine.describe_topics()
+    known = inspection.describe_topics(driver.machine.life)
     delivered, published = observer.samples.topic_rates["delivered"], observer.samples.topic_rates["published"]
     held_back = driver.held_back
     rows = [
@@ -123,7 +115,7 @@ def faults(observer: Observer) -> dict[str, Any]:
 def held(observer: Observer) -> dict[str, Any]:
     """What is held at this node and why, oldest first."""
     me, driver = _inside(observer)
-    found = driver.machine.describe_held(monotonic())
+    found = inspection.describe_held(driver.machine.life, monotonic())
     return {
         "node": me.node,
         "held": Chains(found, observer.config, observer.peers, driver).explained(MOST_SHOWN),

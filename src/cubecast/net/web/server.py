@@ -12,13 +12,18 @@ from aiohttp import web
 
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
-from cubecast.net.web import api, browser, health
+from cubecast.net.web import api, browser, health, metrics
 from cubecast.net.web.access import Gate
 
 if TYPE_CHECKING:
     from cubecast.net.node import LiveNode
 
-AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (health.routes, api.routes, browser.routes)
+AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
+    health.routes,
+    api.routes,
+    metrics.routes,
+    browser.routes,
+)
 
 MOST_BODY = 64 << 10
 """Bytes a request may bring along."""

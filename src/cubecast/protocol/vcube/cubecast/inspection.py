@@ -5,10 +5,10 @@ Plain lists and dictionaries of numbers and text, so that drivers can hand them 
 
 from typing import Any
 
-from cubecast.ids import Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
-from cubecast.protocol.vcube.cubecast.packets import Life
+from cubecast.protocol.vcube.cubecast.packets import Life, Standing
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.topology import ids_of
 
@@ -32,14 +32,24 @@ def describe_held(life: Lifetime, now: float) -> list[dict[str, Any]]:
     return [one for name in sorted(life.topics) for one in _held(life, name, now)]
 
 
-def describe_members(life: Lifetime, topic: Topic | None) -> dict[str, Any]:
-    """Everybody ever heard of, and whom a publication reaches: on a topic those who want it, otherwise the living."""
+def destinations(life: Lifetime, topic: Topic | None) -> list[NodeId]:
+    """Whom a publication reaches: on a topic those who want it, otherwise everybody who lives."""
     registry, state = life.context.registry, None if topic is None else life.topics.get(topic)
     wanted = 0 if state is None else state.view.destinations(registry).mask
-    return {
-        "standings": [one._asdict() for one in registry.standings()],
-        "destinations": list(ids_of(registry.alive if topic is None else wanted)),
-    }
+    return list(ids_of(registry.alive if topic is None else wanted))
+
+
+def standings(life: Lifetime) -> dict[NodeId, Standing]:
+    """Everybody ever heard of."""
+    return {one.node: one for one in life.context.registry.standings()}
+
+
+def has_delivered(life: Lifetime, topic: Topic, message: MessageId) -> bool:
+    """Delivered here, or declared lost, or from before this subscription."""
+    state = life.topics.get(topic)
+    if state is None or state.delivery is None:
+        return False
+    return state.delivery.last_delivered(Life(message.source, message.incarnation)) >= message.counter
 
 
 def _topic(life: Lifetime, topic: TopicState) -> dict[str, Any]:

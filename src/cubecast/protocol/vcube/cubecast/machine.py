@@ -29,7 +29,7 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
-from cubecast.protocol.vcube.cubecast.inspection import describe, describe_held, describe_members, describe_topics
+from cubecast.protocol.vcube.cubecast.inspection import describe
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -89,10 +89,6 @@ class Cubecast:
     @property
     def incarnation(self) -> Incarnation:
         return self._life.incarnation
-
-    @property
-    def dimension(self) -> int:
-        return self._parameters.dimension
 
     @property
     def is_active(self) -> bool:
@@ -445,6 +441,11 @@ class Cubecast:
 
     # Looking inside
 
+    @property
+    def life(self) -> Lifetime:
+        """To look at (`inspection`), not to touch; another one after every reincarnation."""
+        return self._life
+
     def last_delivered(self, topic: Topic, source: NodeId, incarnation: Incarnation) -> MessageId:
         """For people and tests: how far the subscription is with a source."""
         delivery = self._life.topic(topic).delivery
@@ -454,19 +455,6 @@ class Cubecast:
     def describe(self, now: float) -> dict[str, Any]:
         """For people and programs: who lives, and per topic what is under way and held."""
         return describe(self._life, now)
-
-    def describe_topics(self) -> dict[Topic, dict[str, Any]]:
-        return describe_topics(self._life)
-
-    def describe_held(self, now: float) -> list[dict[str, Any]]:
-        return describe_held(self._life, now)
-
-    def describe_members(self, topic: Topic | None) -> dict[str, Any]:
-        return describe_members(self._life, topic)
-
-    def settling(self) -> list[str]:
-        """What of the agreement on faulty nodes is open."""
-        return self._life.settlement.waiting()
 
     def invariants(self) -> None:
         for topic in self._life.topics.values():
