@@ -1,6 +1,8 @@
 """The JavaScript client in a real browser, the real WebSocket endpoint, and a node whose knobs the test turns."""
 
 import asyncio
+import re
+from pathlib import Path
 
 from cubecast.api import envelope
 from cubecast.errors import BadInput
@@ -33,6 +35,9 @@ OPEN = """async (options) => {
     return events;
   };
 }"""
+
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "browsers.md"
 
 
 async def connected(page, **options):
@@ -255,6 +260,7 @@ def test_a_lost_connection_is_announced_found_again_and_nothing_comes_twice(chro
             second.port.open_room.clear()
             await page.evaluate("async () => { await c.publish('t', 'under way'); await c.status(); }")
             await second.close()
+            second.port.open_room.set()
             await page.wait_for_function("() => states.at(-1) === 'connected' && states.length > 1")
             assert await page.evaluate("states") == ["connected", "looking", "connected"]
             assert await page.evaluate("uncertain") == [{"messages": 1, "topics": ["t"]}]
@@ -297,5 +303,18 @@ def test_closing_waits_for_what_was_published(chromium):
                 "async () => { for (let n = 0; n < 2000; n++) await c.publish('t', n); await c.close(); }"
             )
             assert node.port._counters == {"t": 2000}
+
+    chromium.run(main())
+
+
+def test_the_documented_example_runs(chromium):
+    async def main():
+        (code,) = re.findall(r"```js\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+        async with endpoint() as node, chromium.page(f"{node.origin}/chat", bypass_csp=True) as page:
+            said = asyncio.get_running_loop().create_future()
+            page.on("console", lambda message: said.done() or said.set_result(message.text))
+            await page.evaluate("() => { window.token = 'secret'; }")
+            await page.add_script_tag(type="module", content=code)
+            assert await said == "room.hello ann {text: who is there?}"
 
     chromium.run(main())

@@ -53,9 +53,9 @@ export async function testWhatWasSentIsUncertainAndTheRestIsKept() {
   const outbox = new Outbox(1 << 30);
   const [sent, kept, asked, late] = [waited(), waited(), waited(), waited()];
   outbox.publish("a", payload(CREDIT), sent);
-  outbox.ask("a", asked);
+  outbox.askStable("a", asked);
   outbox.publish("b", payload(1), kept);
-  outbox.ask("b", late);
+  outbox.askStable("b", late);
   same(outbox.take().map(([kind]) => kind), [PUBLISH, AWAIT_STABLE]);
   same(outbox.connectionLost("gone"), { messages: 1, topics: ["a"] });
   await rejects("OutcomeUnknown", sent.promise);
@@ -65,7 +65,7 @@ export async function testWhatWasSentIsUncertainAndTheRestIsKept() {
     [AWAIT_STABLE, 2],
   ]);
   outbox.taken(1);
-  outbox.stable(2);
+  outbox.answered(2, null);
   await kept.promise;
   await late.promise;
 }
@@ -87,7 +87,7 @@ export async function testClosingTellsEverybody() {
   outbox.publish("t", payload(1), waiters[0]);
   outbox.take();
   outbox.publish("t", payload(1), waiters[1]);
-  outbox.ask("t", waiters[2]);
+  outbox.askStable("t", waiters[2]);
   outbox.close(new TypeError("closed"));
   for (const waiter of waiters) await rejects("TypeError", waiter.promise);
   check(outbox.isEmpty);

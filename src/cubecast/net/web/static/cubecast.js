@@ -22,6 +22,7 @@ export {
   CubecastError,
   Missed,
   NoRoom,
+  NotDurable,
   OutcomeUnknown,
   RemoteProtocolError,
   SlowConsumer,

@@ -7,16 +7,30 @@
  * that may have been sent the outcome is unknown, which the event `uncertain` tells.
  */
 
-import { BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown } from "./errors.js";
+import { BadInput, Closed, CubecastError, errorOf, NoRoom, OutcomeUnknown } from "./errors.js";
 import { seal } from "./envelope.js";
 import { dial, endpoints } from "./dialling.js";
 import { Outbox } from "./outbox.js";
 import { Subscription } from "./subscription.js";
-import { DELIVER, ENDED, LOST, MAX_PAYLOAD, READY, STABLE, STATUS_REPLY, STATUS_REQUEST, TAKEN } from "./wire.js";
+import {
+  CAUGHT_UP,
+  DELIVER,
+  DURABLE,
+  ENDED,
+  LOST,
+  MAX_PAYLOAD,
+  READY,
+  RESUMED,
+  STABLE,
+  STANDING,
+  STATUS_REPLY,
+  STATUS_REQUEST,
+  TAKEN,
+} from "./wire.js";
 
 const BUDGET = 4 << 20;
 const MOST_WAITING = 10000;
-const WAITS = [undefined, "taken", "stable"];
+const WAITS = [undefined, "taken", "durable", "stable"];
 
 /**
  * @typedef {object} ConnectOptions
@@ -27,7 +41,7 @@ const WAITS = [undefined, "taken", "stable"];
  * @property {number} [patience] milliseconds without any node after which the client gives up, 60000
  */
 
-/** @typedef {{ headers?: Record<string, string>, wait?: "taken" | "stable" }} PublishOptions */
+/** @typedef {{ headers?: Record<string, string>, wait?: "taken" | "durable" | "stable" }} PublishOptions */
 /** @typedef {"connected" | "looking" | "closed"} State */
 
 /**
@@ -77,8 +91,8 @@ export class Client extends EventTarget {
   // Publishing
 
   /**
-   * Resolves when there is room for it, with `wait: "taken"` when the node has it, with `wait: "stable"` when it reached
-   * everybody it is for. Throws BadInput when it can never be published; OutcomeUnknown when nobody can know.
+   * Resolves when there is room for it, with `wait: "taken"` when the node has it, with `wait: "durable"` when the node
+   * has it on its disk, with `wait: "stable"` when it reached everybody it is for. Throws BadInput when it can never be published; OutcomeUnknown when nobody can know.
    * @param {string} topic
    * @param {any} data bytes, text, or what JSON can say
    * @param {PublishOptions} [options]
@@ -86,20 +100,22 @@ export class Client extends EventTarget {
    */
   async publish(topic, data, { headers, wait } = {}) {
     if (typeof topic !== "string" || !topic) throw new BadInput("a topic is text");
-    if (!WAITS.includes(wait)) throw new BadInput(`wait is "taken" or "stable", not ${wait}`);
+    if (!WAITS.includes(wait)) throw new BadInput(`wait is "taken", "durable" or "stable", not ${wait}`);
     const sealed = seal(data, headers);
     if (sealed.length > MAX_PAYLOAD) {
       throw new BadInput(`a message of ${sealed.length} bytes; at most ${MAX_PAYLOAD} are possible`);
     }
     this.#checkOpen();
     if (this.#waiting.length >= MOST_WAITING) throw new NoRoom(`${MOST_WAITING} publications wait for room already`);
+    if (wait === "durable") await this.#checkLogged(topic);
     await new Promise((resolve, reject) => {
       const accept = () => {
         if (this.#closed) return reject(this.#closed);
         // A refusal must not look like success to who waits for stability, so that waits for both.
         const taken = wait ? { resolve: wait === "taken" ? resolve : () => {}, reject } : undefined;
         this.#outbox.publish(topic, sealed, taken);
-        if (wait === "stable") this.#outbox.ask(topic, { resolve, reject });
+        if (wait === "stable") this.#outbox.askStable(topic, { resolve, reject });
+        if (wait === "durable") this.#outbox.askDurable(topic, { resolve, reject }, false);
         if (!wait) resolve(undefined);
         this.#flushSoon();
       };
@@ -112,7 +128,15 @@ export class Client extends EventTarget {
   stable(topic) {
     this.#checkOpen();
     return new Promise((resolve, reject) => {
-      this.#outbox.ask(topic, { resolve, reject });
+      this.#outbox.askStable(topic, { resolve, reject });
+      this.#flushSoon();
+    });
+  }
+
+  /** Nothing is published that could never be what was asked for. @param {string} topic */
+  #checkLogged(topic) {
+    return new Promise((resolve, reject) => {
+      this.#outbox.askDurable(topic, { resolve, reject }, true);
       this.#flushSoon();
     });
   }
@@ -227,7 +251,15 @@ export class Client extends EventTarget {
       case TAKEN:
         return this.#onTaken(number, rest[0]);
       case STABLE:
-        return this.#outbox.stable(number, rest[0]);
+        return this.#outbox.answered(number, rest[0] ? new OutcomeUnknown(rest[0]) : null);
+      case DURABLE:
+        return this.#outbox.answered(number, errorOf(rest[0]));
+      case STANDING:
+        return subscription?.onStanding(rest[0]);
+      case CAUGHT_UP:
+        return subscription?.onCaughtUp();
+      case RESUMED:
+        return subscription?.onResumed(rest[0]);
       case STATUS_REPLY:
         return this.#onStatus(number, rest[0]);
     }

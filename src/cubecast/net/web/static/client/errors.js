@@ -20,6 +20,9 @@ export class RemoteProtocolError extends CubecastError {}
 /** The way to the answer broke: it may have happened and may not have. Asking again may repeat it. */
 export class OutcomeUnknown extends CubecastError {}
 
+/** The node that has it could not write it to its disk. It may have reached others. */
+export class NotDurable extends CubecastError {}
+
 /** The client or subscription is closed. Nothing was done. */
 export class Closed extends CubecastError {}
 
@@ -36,4 +39,12 @@ export class Missed extends CubecastError {
     super(gap.reason);
     this.gap = gap;
   }
+}
+
+/** @param {[name: string, text: string] | null} told @returns {CubecastError | null} */
+export function errorOf(told) {
+  if (!told) return null;
+  const [name, text] = told;
+  const kinds = { BadInput, NotDurable, OutcomeUnknown };
+  return new (kinds[name] ?? CubecastError)(text);
 }

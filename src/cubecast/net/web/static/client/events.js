@@ -13,13 +13,15 @@ export class Message {
    * @param {number} incarnation of that node
    * @param {number} counter from 1 per topic and publisher
    * @param {Uint8Array} sealed
+   * @param {number | null} offset in the node's log, where the subscription began in one
    */
-  constructor(topic, source, incarnation, counter, sealed) {
+  constructor(topic, source, incarnation, counter, sealed, offset = null) {
     this.topic = topic;
     this.source = source;
     this.incarnation = incarnation;
     this.counter = counter;
     this.sealed = sealed;
+    this.offset = offset;
   }
 
   get id() {
@@ -104,9 +106,13 @@ export class Runs {
  * @param {string} topic
  * @param {[number, number, number][]} missing as the node names them
  * @param {string} reason
+ * @param {[number, number, number, number][]} more runs of them: source, incarnation, first and last counter
+ * @param {number} count how many more
  */
-export function namedGap(topic, missing, reason) {
+export function namedGap(topic, missing, reason, more, count) {
   const runs = new Runs();
   for (const [source, incarnation, counter] of missing) runs.add(topic, source, incarnation, counter);
+  const further = more.map(([source, incarnation, first, last]) => ({ topic, source, incarnation, first, last }));
+  runs.addGap(new Gap(topic, reason, further, count));
   return runs.gap(topic, reason);
 }

@@ -7,14 +7,14 @@
 
 import { BadInput, OutcomeUnknown } from "./errors.js";
 import { weight } from "./inbox.js";
-import { AWAIT_STABLE, CREDIT, PUBLISH } from "./wire.js";
+import { AWAIT_DURABLE, AWAIT_STABLE, CREDIT, PUBLISH } from "./wire.js";
 
 const MOST_BYTES = 64 << 10;
 const MOST_MESSAGES = 512;
 
 /** @typedef {{ resolve: (value?: any) => void, reject: (error: Error) => void }} Waiter */
 /** @typedef {{ topic: string, payloads: Uint8Array[], size: number, waiters: Waiter[], number: number }} Pile */
-/** @typedef {{ topic: string, waiter: Waiter }} Question */
+/** @typedef {{ topic: string, waiter: Waiter, kind: number, isFree: boolean }} Question */
 
 export class Outbox {
   #budget;
@@ -69,8 +69,16 @@ export class Outbox {
   }
 
   /** @param {string} topic @param {Waiter} waiter told when everything published on the topic so far is stable */
-  ask(topic, waiter) {
-    this.#unsent.push({ topic, waiter });
+  askStable(topic, waiter) {
+    this.#unsent.push({ topic, waiter, kind: AWAIT_STABLE, isFree: false });
+  }
+
+  /**
+   * @param {string} topic @param {Waiter} waiter told when everything published on the topic so far is on the node's disk
+   * @param {boolean} onlyAsk or whether that could be
+   */
+  askDurable(topic, waiter, onlyAsk) {
+    this.#unsent.push({ topic, waiter, kind: AWAIT_DURABLE, isFree: onlyAsk });
   }
 
   /** @returns {any[][]} what may be sent now, in order */
@@ -80,7 +88,8 @@ export class Outbox {
       const first = this.#unsent[0];
       if (!("payloads" in first)) {
         this.#asked.set(++this.#requests, first.waiter);
-        messages.push([AWAIT_STABLE, this.#requests, first.topic]);
+        const question = [first.kind, this.#requests, first.topic];
+        messages.push(first.kind === AWAIT_DURABLE ? [...question, first.isFree] : question);
       } else if (this.#underWayBytes && this.#underWayBytes + first.size > CREDIT) break;
       else messages.push(this.#send(first));
       this.#unsent.shift();
@@ -114,11 +123,11 @@ export class Outbox {
     return told;
   }
 
-  /** @param {number} request @param {string | null} [unknown] */
-  stable(request, unknown) {
+  /** The answer to a question. @param {number} request @param {Error | null} error */
+  answered(request, error) {
     const waiter = this.#asked.get(request);
     this.#asked.delete(request);
-    if (unknown) waiter?.reject(new OutcomeUnknown(unknown));
+    if (error) waiter?.reject(error);
     else waiter?.resolve();
   }
 
@@ -140,7 +149,7 @@ export class Outbox {
     const kept = new Set();
     this.#unsent = this.#unsent.filter((one) => {
       if ("payloads" in one) kept.add(one.topic);
-      else if (!kept.has(one.topic)) {
+      else if (!one.isFree && !kept.has(one.topic)) {
         one.waiter.reject(error);
         return false;
       }

@@ -3,6 +3,7 @@
 import { BadInput, Closed, Missed, SlowConsumer } from "./errors.js";
 import { Gap, Message, namedGap } from "./events.js";
 import { Inbox } from "./inbox.js";
+import { Position } from "./since.js";
 import { PAUSE, RESUME, SUBSCRIBE, UNSUBSCRIBE } from "./wire.js";
 
 const PUBLISHERS_REMEMBERED = 65536;
@@ -11,7 +12,8 @@ const GAPS = ["yield", "raise", "ignore"];
 /** @typedef {Message | Gap} Event */
 /**
  * @typedef {object} SubscriptionOptions
- * @property {any} [since] where to begin: a position in the node's log; without, with what is published from now on
+ * @property {import("./since.js").Since} [since] where in the node's log to begin: an offset, a Date, a cut, "beginning"
+ *   or "now"; without, with what is published from now on, and slow readers slow publishers down
  * @property {"yield" | "raise" | "ignore"} [gaps] how a reader learns of a gap
  * @property {"block" | "disconnect" | "drop-oldest" | "drop-newest"} [whenSlow] what happens when nobody reads
  * @property {number} [budget] bytes that may wait to be read, 8 MiB
@@ -23,14 +25,18 @@ export class Subscription {
   #number;
   #send;
   #forget;
-  #since;
+  /** @type {Position | null} */
+  #position;
   #gaps;
   #inbox;
   /** @type {(() => void)[]} readers that wait for what comes next */
   #readers = [];
-  /** @type {Map<string, number>} the last counter per topic and publisher */
+  /** @type {Map<string, import("./since.js").Known>} the last message per topic and publisher */
   #last = new Map();
   #isPartial = false;
+  /** A node served it, so that the next one goes on and does not begin. */
+  #isOpened = false;
+  #moved = "";
   #isOver = false;
   /** @type {Error | undefined} */
   #error;
@@ -51,7 +57,7 @@ export class Subscription {
     this.#number = number;
     this.#send = send;
     this.#forget = forget;
-    this.#since = since;
+    this.#position = since === undefined ? null : new Position(since);
     this.#gaps = gaps;
     this.#inbox = new Inbox(
       {
@@ -145,27 +151,61 @@ export class Subscription {
 
   /** At a node that knows nothing of it. */
   open() {
-    const where = this.#since === undefined ? [] : [this.#since];
-    this.#send([SUBSCRIBE, this.#number, this.pattern, ...where]);
+    const where = this.#isOpened ? this.#elsewhere() : this.#position?.first;
+    this.#send([SUBSCRIBE, this.#number, this.pattern, ...(where ? [where] : [])]);
     if (this.#inbox.isPaused) this.#send([PAUSE, this.#number]);
   }
 
-  /** @param {string} topic @param {number} source @param {number} incarnation @param {number} first @param {Uint8Array[]} payloads */
-  onDeliver(topic, source, incarnation, first, payloads) {
+  #elsewhere() {
+    return this.#position?.elsewhere([...this.#last.values()]);
+  }
+
+  /**
+   * @param {string} topic @param {number} source @param {number} incarnation @param {number} first
+   * @param {Uint8Array[]} payloads @param {number | null} [offset] in the node's log @param {number} [at]
+   */
+  onDeliver(topic, source, incarnation, first, payloads, offset = null, at = 0) {
     // What another node delivered before is left out: it comes in each publisher's order, so a number tells.
     const publisher = `${source}.${incarnation} ${topic}`;
-    const already = Math.max(0, (this.#last.get(publisher) ?? 0) - first + 1);
+    const already = Math.max(0, (this.#last.get(publisher)?.[3] ?? 0) - first + 1);
     if (already >= payloads.length) return;
-    if (!this.#last.has(publisher) && this.#last.size >= PUBLISHERS_REMEMBERED) {
-      this.#last.delete(this.#last.keys().next().value);
-    }
-    this.#last.set(publisher, first + payloads.length - 1);
+    this.#isOpened = true;
+    this.#remember(publisher, [topic, source, incarnation, first + payloads.length - 1]);
+    if (offset !== null) this.#position?.delivered(at);
     for (let index = already; index < payloads.length; index++) {
-      this.#admit(new Message(topic, source, incarnation, first + index, payloads[index]));
+      const place = offset === null ? null : offset + index;
+      this.#admit(new Message(topic, source, incarnation, first + index, payloads[index], place));
     }
   }
 
+  /** @param {string} publisher @param {import("./since.js").Known} last */
+  #remember(publisher, last) {
+    if (!this.#last.has(publisher) && this.#last.size >= PUBLISHERS_REMEMBERED) {
+      this.#last.delete(this.#last.keys().next().value);
+    }
+    this.#last.set(publisher, last);
+  }
+
+  /** All this is known, or came before the beginning. @param {import("./since.js").Known[]} known */
+  onStanding(known) {
+    for (const [topic, source, incarnation, counter] of known) {
+      const publisher = `${source}.${incarnation} ${topic}`;
+      const last = Math.max(counter, this.#last.get(publisher)?.[3] ?? 0);
+      this.#remember(publisher, [topic, source, incarnation, last]);
+    }
+  }
+
+  onCaughtUp() {
+    this.#position?.caughtUp();
+  }
+
+  /** Whether the new node's log goes on where the other one's ended. @param {boolean} isComplete */
+  onResumed(isComplete) {
+    if (!isComplete) this.#tellMoved();
+  }
+
   onReady() {
+    this.#isOpened = true;
     if (this.#isPartial) {
       this.#isPartial = false;
       this.#admit(new Gap(this.pattern, "subscribed again; from here on all arrives"));
@@ -173,15 +213,24 @@ export class Subscription {
     this.#becomeReady();
   }
 
-  /** @param {string} topic @param {[number, number, number][]} missing @param {string} reason */
-  onGap(topic, missing, reason) {
-    this.#admit(namedGap(topic, missing, reason));
+  /**
+   * @param {string} topic @param {[number, number, number][]} missing @param {string} reason
+   * @param {[number, number, number, number][]} [runs] more of them @param {number} [count] how many more
+   */
+  onGap(topic, missing, reason, runs = [], count = 0) {
+    this.#admit(namedGap(topic, missing, reason, runs, count));
   }
 
   /** @param {string} moved why nobody knows what was published in between */
   onMoved(moved) {
+    this.#moved = moved;
+    const where = this.#isOpened ? this.#elsewhere() : undefined;
+    if (!where || !Position.resumes(where)) this.#tellMoved();
+  }
+
+  #tellMoved() {
     this.#isPartial = true;
-    this.#admit(new Gap(this.pattern, `${moved}; messages may be missing until the next gap`));
+    this.#admit(new Gap(this.pattern, `${this.#moved}; messages may be missing until the next gap`));
   }
 
   /** @param {Error} [error] */

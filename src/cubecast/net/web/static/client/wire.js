@@ -10,15 +10,20 @@ export const PUBLISH = 5; // number, topic, payloads
 export const AWAIT_STABLE = 6; // request, topic
 export const STATUS_REQUEST = 7; // request
 export const PING = 8;
+export const AWAIT_DURABLE = 9; // request, topic, only ask
 
 export const TAKEN = 16; // number, refused
 export const STABLE = 17; // request, unknown
-export const DELIVER = 18; // subscription, topic, source, incarnation, counter, payloads
+export const DELIVER = 18; // subscription, topic, source, incarnation, counter, payloads, offset, at
 export const READY = 19; // subscription
-export const LOST = 20; // subscription, topic, missing, reason
+export const LOST = 20; // subscription, topic, missing, reason, runs, count, offsets
 export const ENDED = 21; // subscription, reason
 export const STATUS_REPLY = 22; // request, status
 export const PONG = 23;
+export const DURABLE = 24; // request, error
+export const STANDING = 25; // subscription, known
+export const CAUGHT_UP = 26; // subscription
+export const RESUMED = 27; // subscription, is complete
 
 export const CREDIT = 1 << 20;
 export const MAX_PAYLOAD = 1 << 20;
