@@ -24,6 +24,7 @@ export function size(bytes) {
 /** @param {number | null} seconds */
 export function duration(seconds) {
   if (seconds === null) return "–";
+  if (seconds === 0) return "0 ms";
   if (seconds < 0.001) return `${(seconds * 1e3).toFixed(2)} ms`;
   if (seconds < 0.1) return `${(seconds * 1e3).toFixed(1)} ms`;
   if (seconds < 1) return `${Math.round(seconds * 1e3)} ms`;
