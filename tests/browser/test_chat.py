@@ -130,7 +130,8 @@ def test_gaps_refusals_and_lost_nodes_are_shown(chromium):
             assert await page.inner_text("#state") == f"connected to node {node.id}"
             node._live.port.on_gap("chat.room", (), "somebody vanished")
             await page.wait_for_selector(".notice:has-text('somebody vanished')")
-            node._live.clients.close()
+            for link in list(node._live.clients._gateways):
+                link.close()
             await page.wait_for_selector(".notice:has-text('from here on all arrives')")
             await until(lambda: len(node._live.clients) == 1)
 

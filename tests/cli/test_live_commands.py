@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cubecast.check import check_directory
 from support.commands import RunningNode, complaint, cubecast, running, running_node
 
 
@@ -63,6 +64,21 @@ def test_watching_several_nodes(pair: tuple[RunningNode, RunningNode]):
     assert seen.returncode == 0, seen.stderr
     assert "holding" in seen.stdout and "2/2" in seen.stdout
     assert "127.0.0.1:1 does not answer" in seen.stdout
+
+
+def test_a_trace_is_switched_on_and_off_and_collected(tmp_path):
+    with running_node("--http", "127.0.0.1:0", "--data", tmp_path, "--dimension", 3) as node:
+        where = ("--node", node.address)
+        assert "records to" in cubecast("trace", "on", *where, "--run", "one").stdout
+        told = json.loads(cubecast("trace", "off", *where, "--json").stdout)["nodes"]
+        assert [(one["node"], one["on"]) for one in told] == [(0, False)]
+    out = cubecast("trace", "collect", tmp_path / "traces" / "one", "--out", tmp_path / "trace")
+    assert out.returncode == 0 and "This trace is partial" in out.stdout
+    assert str(check_directory(tmp_path / "trace").verdict) == "VALID"
+
+
+def test_a_trace_needs_http(pair: tuple[RunningNode, RunningNode]):
+    assert "serves no HTTP; start it with --http" in complaint("trace", "on", "--node", pair[0].address)
 
 
 def test_a_node_leaves_in_good_order(pair: tuple[RunningNode, RunningNode]):

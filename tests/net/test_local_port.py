@@ -1,5 +1,8 @@
 """A node's own port: what it asks of the machine and of the driver."""
 
+import pytest
+
+from cubecast.errors import Closed
 from cubecast.ids import MessageId
 from cubecast.net.config import NodeConfig
 from cubecast.net.driver import Driver
@@ -64,5 +67,18 @@ def test_a_bad_publication_that_had_to_wait_does_not_fail_its_reader():
         assert driver.held_back == {"t": 1}
         driver.let_through("t")
         assert driver.held_back == {}
+
+    run(main())
+
+
+def test_asking_about_a_topic_leaves_nothing_behind():
+    async def main():
+        port = a_port()
+        assert port.publish("t", ()) == 0
+        await port.stable("t", 0)
+        assert port.has_room("t") and port.describe()["outgoing_in_all"] == 0
+        port.shut(None)
+        with pytest.raises(Closed):
+            port.publish("t", ())
 
     run(main())

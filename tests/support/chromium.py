@@ -26,7 +26,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 10_000
+PATIENCE = 20_000
 """Milliseconds for whatever a page is waited for."""
 
 
@@ -49,7 +49,7 @@ class Chromium:
         self._browser: Browser
         self.run(self._start(), 60)
 
-    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 30.0) -> Result:
+    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 60.0) -> Result:
         async def bounded() -> Result:
             async with asyncio.timeout(deadline):
                 return await coroutine

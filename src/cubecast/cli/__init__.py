@@ -13,6 +13,7 @@ main = CubecastGroup(
         "sub": "cubecast.cli.sub:sub",
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
+        "trace": "cubecast.cli.trace:trace",
         "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",

@@ -19,6 +19,7 @@ class Clients:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
         self._answer, self._most, self.budget = answer, most, budget
         self._gateways: dict[Link, Gateway] = {}
+        self._closed = False
         self.port_for: Callable[[ClientGreeting], Port | Refused] = lambda _: port
         """Hook: what a client may use of the port, by what its greeting proves; or why it is sent away."""
         self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
@@ -37,6 +38,8 @@ class Clients:
         self, link: Link, greeting: ClientGreeting, serve: Callable[[Port, Link], Gateway] = Gateway
     ) -> Gateway | Refused:
         """A gateway for the link, which was told so; whoever owns the link brings it frames and says when it `left`."""
+        if self._closed:
+            return Refused("this node is leaving", retry=True)
         answer = self._answer()
         if answer is None:
             return Refused("this node is not ready yet", retry=True)
@@ -68,6 +71,7 @@ class Clients:
         return len(self._gateways)
 
     def close(self) -> None:
-        """Let them go; they will look for another node."""
+        """Let them go; they will look for another node, and nobody comes instead."""
+        self._closed = True
         for link in list(self._gateways):
             link.close()

@@ -21,6 +21,8 @@ from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
+MOST_BATCH_BYTES = 512 << 10
+"""Publications of several messages leave this much room in a packet for what they depend on."""
 TIB = 1 << 40
 
 LOOPBACK = Address("127.0.0.1", 0)
@@ -51,7 +53,7 @@ class NodeConfig:
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
     max_batch: int = setting(512, least=1, most=ENOUGH)
     """Messages per publication. Nodes of one cluster may differ."""
-    max_batch_bytes: int = setting(256 << 10, least=1, most=MAX_PAYLOAD, unit="bytes")
+    max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
     """Bytes of messages per publication; a larger message goes alone."""
     max_payload: int = setting(MAX_PAYLOAD, least=1, most=MAX_PAYLOAD, unit="bytes", reload=True)
     """The largest message this node publishes."""
@@ -84,6 +86,8 @@ class NodeConfig:
     """Where to write the trace of this node."""
     journal_packets: bool = False
     """Whether the trace tells of every packet, too."""
+    traces: Path | None = None
+    """Where journals go that are switched on at run time, a directory each; by default `traces` below `data`."""
     inputs: Path | None = None
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None

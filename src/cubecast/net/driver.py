@@ -32,8 +32,9 @@ from cubecast.protocol.contract import (
     Subscribed,
     Unsubscribed,
 )
+from cubecast.protocol.vcube.cubecast.inspection import published, reached
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.wire.codec import decode, encode
+from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
 
 if TYPE_CHECKING:
     from cubecast.net.input_log import InputLog
@@ -90,6 +91,7 @@ class Driver:
         self._is_busy = False
         self._is_alone = False
         """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
+        self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
 
@@ -132,7 +134,7 @@ class Driver:
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
-            self._journal.input(name, now, arguments)
+            self._journal.input(name, now, arguments)  # on disk with the step's effects, not before
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         recorder = self._recorder
         effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
@@ -155,11 +157,32 @@ class Driver:
     def is_journalling(self) -> bool:
         return self._journal is not None
 
+    def begin_journal(self, journal: "Journal") -> None:
+        """In the middle of this life; whatever happens from now on is written."""
+        life = self.machine.life
+        journal.began_late(monotonic(), published(life), reached(life))
+        self._journal = journal
+
+    def switch_off_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.switched_off(monotonic())
+
     def end_journal(self, *, at_rest: bool) -> None:
         """The history ends here, even if the node goes on."""
         journal, self._journal = self._journal, None
         if journal is not None:
-            journal.ended(monotonic(), at_rest=at_rest)
+            try:
+                journal.ended(monotonic(), at_rest=at_rest)
+            except OSError as error:
+                log.error("the journal has no end, its trace cannot be judged: %s", error)
+
+    def _lose_journal(self, error: OSError) -> None:
+        """A full disk is no reason to stop serving: the history ends in the middle, the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
+            journal.abandon()
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None
@@ -211,7 +234,10 @@ class Driver:
             for effect in effects:
                 if isinstance(effect, Send) and effect.packet.frame is None:
                     effect.packet.frame = encode(effect.packet)
-            self._journal.effects(now, effects)
+            try:
+                self._journal.effects(now, effects)
+            except OSError as error:
+                self._lose_journal(error)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
@@ -219,7 +245,10 @@ class Driver:
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    send(peers, frame)
+                    if len(frame) <= MAX_PACKET_BYTES:
+                        send(peers, frame)
+                    else:  # whoever got it would hang up, again and again
+                        log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
                 case Deliver(topic, message, payloads):
                     if self._is_alone:
                         self._turn.end()
@@ -248,7 +277,7 @@ class Driver:
                 case CancelTimer(timer):
                     self._cancel_timer(timer)
                 case Observe("suspect", _, _, peer):
-                    log.warning("a peer is held faulty", extra={"peer": peer})
+                    self.on_suspect(peer)
                 case Cut() | Unsubscribed() | Observe():
                     pass  # of interest to the trace only
                 case _:

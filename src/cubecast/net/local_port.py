@@ -8,14 +8,20 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.config import NodeConfig
+from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
+from cubecast.wire.codec import MAX_PACKET_BYTES
 
 Call = Callable[..., None]
+
+LARGE = MOST_BATCH_BYTES
+"""Larger messages are looked at one by one: they and what is said about them may be too much for a packet."""
+MARGIN = 8 << 10
+"""Bytes for what they may depend on in addition when they leave."""
 
 
 class LocalPort:
@@ -23,6 +29,7 @@ class LocalPort:
 
     def __init__(self, config: NodeConfig, call: Call, hold_back: Call, let_through: Call) -> None:
         self._config = config
+        self._unquestioned = min(LARGE, config.max_payload)
         self._call = call
         self._hold_back = hold_back
         self._let_through = let_through
@@ -30,6 +37,8 @@ class LocalPort:
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
+        self.envelope: Callable[[Topic], int] = lambda topic: 0
+        """Bytes a publication on the topic would take besides its messages."""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
@@ -82,18 +91,31 @@ class LocalPort:
     # Publishing
 
     def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
-        out = self._outgoing.get(topic) or self._out(topic)
+        out = self._outgoing.get(topic)
         if not payloads:
-            return out.accepted
-        if max(map(len, payloads)) > self._config.max_payload:
-            size, most = max(map(len, payloads)), self._config.max_payload
-            raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+            self._check_open()
+            return 0 if out is None else out.accepted
+        largest = max(map(len, payloads))
+        if largest > self._unquestioned:
+            self._check_size(topic, largest)
         if self._closed is not None:
             raise self._closed
+        out = out or self._out(topic)
         accepted = out.accept(payloads)
         if not out.is_dirty:
             self._hand_over_soon(out)
         return accepted
+
+    def _check_size(self, topic: Topic, size: int) -> None:
+        """A message travels with the names of what it depends on, and all of it must fit into a packet."""
+        most, envelope = self._config.max_payload, self.envelope(topic)
+        if size > most:
+            raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+        if size + envelope + MARGIN > MAX_PACKET_BYTES:
+            raise BadInput(
+                f"a message of {size} bytes on {topic!r}, which just now takes up to {envelope} bytes to say what it "
+                f"depends on; both together may have {MAX_PACKET_BYTES - MARGIN}. Nothing was published"
+            )
 
     def _out(self, topic: Topic) -> Outgoing:
         self._check_open()
@@ -126,7 +148,12 @@ class LocalPort:
         return (self._outgoing.get(topic) or self._out(topic)).room()
 
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
-        return (self._outgoing.get(topic) or self._out(topic)).when_stable(accepted)
+        out = self._outgoing.get(topic)
+        if out is None:  # nothing was ever published on it, which everybody has
+            nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            nothing.set_result(None)
+            return nothing
+        return out.when_stable(accepted)
 
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
@@ -138,6 +165,7 @@ class LocalPort:
 
     def reconfigure(self, config: NodeConfig) -> None:
         self._config = config
+        self._unquestioned = min(LARGE, config.max_payload)
         for out in self._outgoing.values():
             out.resize(config.topic_budget)
 

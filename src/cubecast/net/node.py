@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
@@ -18,6 +19,7 @@ from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
+from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.settings.reloading import Prepare
@@ -35,6 +37,8 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
+GOODBYES_TAKE = 0.5
+"""Seconds by which others may know earlier than this node that somebody left."""
 
 
 class LiveNode:
@@ -51,6 +55,7 @@ class LiveNode:
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
+        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
@@ -58,6 +63,7 @@ class LiveNode:
         """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
         self.observer: Observer | None = None
+        self._tracing = Tracing(config)
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = False
@@ -115,8 +121,11 @@ class LiveNode:
             # Here, because it brings Parquet along, which a node that writes no trace does without.
             from cubecast.net.journal import Journal
 
-            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
-            journal.started(now)
+            try:
+                journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+                journal.started(now)
+            except OSError as error:
+                raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
             recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
@@ -129,6 +138,7 @@ class LiveNode:
             recorder=recorder,
         )
         self._driver.watcher = self._stepped
+        self._driver.on_suspect = self._on_suspect
         if self.observer is not None:
             self.observer.attach(self._driver)
         self._driver.call("on_start")
@@ -229,6 +239,19 @@ class LiveNode:
         if self._driver is not None:
             self._driver.end_journal(at_rest=True)
 
+    def tracing(self) -> dict[str, Any]:
+        """Is a journal written, where, and since when."""
+        return self._tracing.describe(self._driver)
+
+    def switch_tracing(self, run: str | None) -> Path:
+        """Begin a journal of that name in the middle of this life, or, None, end the one that is written."""
+        place, driver = self.place, self._driver
+        if driver is None or self._closed:
+            raise Closed("this node does not take part")
+        where = self._tracing.switch_off(driver) if run is None else self._tracing.switch_on(run, place, driver)
+        log.info("the trace in %s was switched %s", where, "off" if run is None else "on")
+        return where
+
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
 
@@ -294,6 +317,15 @@ class LiveNode:
 
     def _on_down(self, peer: NodeId) -> None:
         self._call("on_peer_down", peer)
+
+    def _on_suspect(self, peer: NodeId | None) -> None:
+        """Worth a warning, unless its goodbye comes a moment later than the news of it."""
+
+        def tell() -> None:
+            if peer not in self._peers.left and not self._closed:
+                log.warning("node %s is held faulty", peer, extra={"peer": peer})
+
+        asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
 
     def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
         if self.observer is not None:

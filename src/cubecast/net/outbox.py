@@ -5,13 +5,16 @@ known to be taken), the rest has certainly not been sent. When the connection br
 unknown and the latter wait for the next connection.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from cubecast.ids import Topic
 from cubecast.net.gateway_messages import CREDIT, AwaitStable, Publish
 from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES
+
+TOPICS_REMEMBERED = 1_000
+"""Topics of which it is known how far they were published on."""
 
 
 class Uncertain(NamedTuple):
@@ -44,6 +47,8 @@ class Outbox:
         """Messages ever accepted."""
         self.sent = 0
         """Of these, how many were ever sent."""
+        self._last: OrderedDict[Topic, int] = OrderedDict()
+        self._has_forgotten = False
         self.base = 0
         """Sent on connections that are gone: nobody can be asked about them any more."""
 
@@ -73,7 +78,17 @@ class Outbox:
             pile.size += size
             self._unsent_bytes += size
         self.accepted += len(payloads)
-        return self.accepted
+        if payloads:
+            self._last[topic] = self.accepted
+            self._last.move_to_end(topic)
+            if len(self._last) > TOPICS_REMEMBERED:
+                self._last.popitem(last=False)
+                self._has_forgotten = True
+        return self.last(topic)
+
+    def last(self, topic: Topic) -> int:
+        """The number of the last message on the topic; 0 when there was none, of any topic when nobody remembers."""
+        return self._last.get(topic, self.accepted if self._has_forgotten else 0)
 
     def ask(self, question: AwaitStable, accepted: int) -> None:
         """To be sent after everything published so far; `accepted` is what it asks about."""

@@ -73,6 +73,8 @@ class Peers:
         self._quiet_until: dict[NodeId, float] = {}
         self._calling = asyncio.Semaphore(CALLS_AT_ONCE)
         self._closed = False
+        self.left: set[NodeId] = set()
+        """Who said goodbye and did not come back."""
         self.dropped = 0
         """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
@@ -219,6 +221,7 @@ class Peers:
         if old is not None:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
+        self.left.discard(node)
         packets = self._events.packets
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
@@ -265,6 +268,7 @@ class Peers:
         link = self._links.pop(node, None)
         if link is not None:
             link.close()
+        self.left.add(node)
         self._events.notice("left", node, "it said goodbye")
         asyncio.get_running_loop().call_soon(self._events.down, node)
 

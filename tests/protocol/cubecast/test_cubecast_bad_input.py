@@ -19,6 +19,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Obituary,
     Publication,
     Settle,
+    SettlePart,
     Stable,
     Standing,
     Start,
@@ -26,6 +27,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     WaveAck,
     Welcome,
 )
+from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
 
 GOOD = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x0f", (), (Start(1, b"\x0f"),), (), 0)
 WRONG = {
@@ -34,7 +36,7 @@ WRONG = {
     "verdict about nobody": replace(GOOD, dead=(Life(9, 0),)),
     "verdict about our future": replace(GOOD, dead=(Life(3, 5),)),
     "no messages": replace(GOOD, payloads=()),
-    "too many messages": replace(GOOD, payloads=(b"x",) * 600),
+    "too many messages": replace(GOOD, payloads=(b"x",) * (MOST_MESSAGES + 1)),
     "source outside the cube": replace(GOOD, message=MessageId(9, 0, 1)),
     "impossible incarnation": replace(GOOD, message=MessageId(0, -1, 1)),
     "impossible counter": replace(GOOD, message=MessageId(0, 0, 0)),
@@ -53,6 +55,7 @@ WRONG = {
     "subscription number zero": WaveAck(0, (), "t", 0, 1, (Entry(1, 0, 0, True),)),
     "our future subscription": WaveAck(0, (), "t", 0, 1, (Entry(3, 7, 1, True),)),
     "our future incarnation": Welcome(0, (), 0, True, (Standing(3, 7, True),)),
+    "a piece beyond the last": SettlePart(0, (), 1, False, (), 2, 2, ()),
     "a range backwards": Settle(0, (), 1, False, (), (Holding("t", 1, 0, True, ((3, 2),)),)),
     "life outside the cube": Obituary(0, (), 0, b"\xff\xff"),
 }

@@ -162,7 +162,7 @@ NODE = (
     Metric(
         "cubecast_members", "Members by state, as in /api/cube.json.", label="state", read_many=lambda o: o.states()
     ),
-    Metric("cubecast_suspicions_total", "Verdicts that a peer is faulty.", lambda seen: seen.meter.suspicions),
+    Metric("cubecast_suspicions_total", "Peers held faulty that had not said goodbye.", _happened("suspected")),
     Metric("cubecast_incarnation", "This node's incarnation.", lambda seen: seen.incarnation),
     Metric("cubecast_reincarnations_total", "Times others held this node faulty.", lambda o: o.meter.incarnations),
     Metric("cubecast_topics", "Topics this node delivered or published on.", lambda seen: seen.meter.topics),

@@ -51,7 +51,7 @@ class Meter:
         self.published: dict[Topic, int] = {}
         self.batches_delivered = self.batches_published = 0
         self.duplicates = self.discarded = self.repeated = self.gaps = self.missing = 0
-        self.suspicions = self.incarnations = 0
+        self.incarnations = 0
         self.held: dict[tuple[Topic, MessageId], Held] = {}
         self.held_bytes = 0
         self.holding, self.stability = Histogram(), Histogram()
@@ -181,7 +181,6 @@ class Meter:
             case Observe("discard"):
                 self.discarded += 1
             case Observe("suspect", _, _, peer):
-                self.suspicions += 1
                 self._notice("suspected", peer, "held faulty: its incarnation takes part no more")
             case Gap(topic, missing, reason):
                 self.gaps += 1

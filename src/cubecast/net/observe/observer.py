@@ -74,6 +74,8 @@ class Observer:
 
     def notice(self, kind: str, peer: NodeId | None, detail: str, topic: Topic | None = None) -> None:
         """Something rare happened."""
+        if kind == "suspected" and peer is not None and self.links.get(peer, ("", 0.0))[0] == "left":
+            return  # that is how the protocol takes note of a goodbye
         self.happenings(kind, peer, detail, topic)
         if kind in LINK_STATES and peer is not None:
             self.latency.forget(peer)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
-from cubecast.net.web import api, browser, health, metrics
+from cubecast.net.web import api, browser, health, metrics, tracing
 from cubecast.net.web.access import Gate
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
     health.routes,
     api.routes,
     metrics.routes,
+    tracing.routes,
     browser.routes,
 )
 

@@ -34,12 +34,12 @@ class Delivery:
 
     __slots__ = (
         *("barrier", "first_received", "forgotten", "heard", "held", "incarnations"),
-        *("last_delivered", "latest", "mode", "settled", "topic"),
+        *("_unheard_pass", "last_delivered", "latest", "settled", "topic"),
     )
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
         self.topic = topic
-        self.mode = mode
+        self._unheard_pass = mode is FirstReception.PASS
         self.barrier = CausalBarrier()
         self.held: PendingBuffer[NodeId, Pub] = PendingBuffer()
         self.latest: dict[Counter, int] = {}
@@ -62,6 +62,23 @@ class Delivery:
         stamped = self.barrier.publish(bit, message.counter)
         return tuple(sorted(MessageId(s, known.get(s, 0), c) for c, mask in stamped for s in ids_of(mask)))
 
+    def passes(self, packet: Pub) -> bool:
+        """Whether the message is delivered as it comes and nothing else happens, which is then noted.
+
+        Most first messages of their sources do. False changes nothing: `receive` has to look closer.
+        """
+        needed = packet.needed_firsts
+        if needed is None or packet.source in self.held.waiting:
+            return False
+        delivered = self.latest.get(1, 0)
+        if delivered & needed != needed:
+            return False
+        bit = packet.bit
+        self.heard |= bit
+        self.latest[1] = delivered | bit
+        self.barrier.first_delivered(bit, needed)
+        return True
+
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
         latest, waiting, worklist = self.latest, self.held.waiting, [packet]
@@ -71,11 +88,7 @@ class Delivery:
             worklist = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in worklist:
             counter, groups = candidate.counter, candidate.groups
-            missing = None
-            for number, sources in groups:
-                if latest.get(number, 0) & sources != sources:
-                    missing = self._missing(groups)
-                    break
+            missing = self._missing(groups)
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
@@ -133,22 +146,22 @@ class Delivery:
 
     def _missing(self, barrier: Groups) -> tuple[NodeId, Counter] | None:
         """The first dependency that is neither delivered nor known never to come, or None."""
+        latest = self.latest
         for counter, sources in barrier:
-            # Taking a few bits off is cheaper than masking with a complement: negative integers are slow.
-            not_latest = sources ^ (sources & self.latest.get(counter, 0))
-            while not_latest:
-                lowest = not_latest & -not_latest
-                source = lowest.bit_length() - 1
+            absent = sources & latest.get(counter, 0) ^ sources  # negative integers are slow, so no complement
+            while absent:
+                up_to_lowest = absent ^ absent - 1
+                source = up_to_lowest.bit_length() - 1
                 if not self._passed(source, counter):
                     return source, counter
-                not_latest ^= lowest
+                absent ^= absent & up_to_lowest
         return None
 
     def _passed(self, source: NodeId, counter: Counter) -> bool:
         """Whether a dependency that is not the latest of its source is satisfied all the same."""
         if self.last_delivered.get(source, 0) > counter or self.first_received.get(source, 0) > counter:
             return True
-        return self.mode is FirstReception.PASS and not self.heard >> source & 1
+        return self._unheard_pass and not self.heard >> source & 1
 
     def invariants(self) -> None:
         for source, counter, packet in self.held.entries():

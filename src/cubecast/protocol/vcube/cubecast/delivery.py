@@ -83,6 +83,10 @@ class Delivery:
         """(source, up to where everything is delivered or declared lost) each."""
         return [(source, self._progress[source].last) for source in sorted(self._progress)]
 
+    def stated(self) -> list[tuple[Life, Counter]]:
+        """The same, of sources whose cut was stated."""
+        return [(source, last) for source, last in self.progress() if self._progress[source].stated]
+
     def last_delivered(self, source: Life) -> Counter:
         progress = self._progress.get(source)
         return 0 if progress is None else progress.last

@@ -3,7 +3,7 @@
 Plain lists and dictionaries of numbers and text, so that drivers can hand them on as they are.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
@@ -37,6 +37,28 @@ def destinations(life: Lifetime, topic: Topic | None) -> list[NodeId]:
     registry, state = life.context.registry, None if topic is None else life.topics.get(topic)
     wanted = 0 if state is None else state.view.destinations(registry).mask
     return list(ids_of(registry.alive if topic is None else wanted))
+
+
+class Reached(NamedTuple):
+    """How far a subscription is."""
+
+    topic: Topic
+    is_confirmed: bool
+    delivered: tuple[MessageId, ...]
+    """The last one of every source whose cut was stated."""
+
+
+def reached(life: Lifetime) -> list[Reached]:
+    return [
+        Reached(name, topic.confirmed, tuple(MessageId(*source, last) for source, last in topic.delivery.stated()))
+        for name, topic in sorted(life.topics.items())
+        if topic.delivery is not None
+    ]
+
+
+def published(life: Lifetime) -> dict[Topic, int]:
+    """How many messages this incarnation published, per topic."""
+    return {name: topic.counter for name, topic in sorted(life.topics.items()) if topic.counter}
 
 
 def standings(life: Lifetime) -> dict[NodeId, Standing]:

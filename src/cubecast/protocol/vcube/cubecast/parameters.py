@@ -6,6 +6,9 @@ from enum import Enum
 from cubecast.errors import BadInput
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
+MOST_MESSAGES = 65_536
+"""Per publication, whoever publishes it: nodes may choose different `max_batch`."""
+
 
 class Detection(Enum):
     """Who notices that a peer is silent."""
@@ -58,6 +61,8 @@ class Parameters:
         for name in ("retry", "round_length", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
+        if self.max_batch > MOST_MESSAGES:
+            raise BadInput(f"max_batch must be at most {MOST_MESSAGES}, not {self.max_batch}")
         if self.eager < 0:
             raise BadInput(f"eager must be at least 0, not {self.eager}")
         if not 0 <= self.ack_delay < self.retry:
