@@ -295,6 +295,24 @@ def test_who_finds_no_node_any_more_learns_it_everywhere(chromium):
     chromium.run(main())
 
 
+def test_who_closes_while_looking_for_a_node_is_just_closed(chromium):
+    async def main():
+        bus = Bus()
+        async with endpoint(bus) as node, chromium.page(f"{node.origin}/chat", calm=False, bypass_csp=True) as page:
+            other = Endpoint(bus, origins=("*",))
+            await other.open()
+            await connected(page, urls=f"ws://{other.address}")
+            await page.evaluate("async () => { window.s = c.subscribe('t', { gaps: 'ignore' }); await s.ready; }")
+            await other.close()
+            await page.wait_for_function("() => c.state === 'looking'")
+            await page.evaluate("c.close()")
+            assert await page.evaluate("s.ended") is None
+            assert await page.evaluate("states") == ["connected", "looking", "closed"]
+            assert (await page.evaluate("outcome(() => c.publish('t', 1))"))["name"] == "Closed"
+
+    chromium.run(main())
+
+
 def test_closing_waits_for_what_was_published(chromium):
     async def main():
         async with endpoint() as node, chromium.page(f"{node.origin}/chat") as page:

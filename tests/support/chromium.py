@@ -25,6 +25,9 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # All pages in one process: starting one costs more than most tests.
+    "--renderer-process-limit=1",
+    "--disable-site-isolation-trials",
 )
 PATIENCE = 20_000
 """Milliseconds for whatever a page is waited for."""
@@ -47,6 +50,7 @@ class Chromium:
         self._thread.start()
         self._playwright: Playwright
         self._browser: Browser
+        self._contexts: dict[str, BrowserContext] = {}
         self.run(self._start(), 60)
 
     def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 60.0) -> Result:
@@ -62,20 +66,30 @@ class Chromium:
 
     @asynccontextmanager
     async def page(self, url: str, *, calm: bool = True, **options: Any) -> AsyncIterator[Page]:
-        """A page of its own, as if opened by another person; when it is left, nothing may have gone wrong in it."""
-        async with await self._context(**options) as context:
-            page = await context.new_page()
-            troubles: list[str] = []
-            page.on("pageerror", lambda error: troubles.append(str(error)))
-            page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+        """A page of its own; when it is left, nothing may have gone wrong in it.
+
+        Pages with the same options share a context, which costs a while to make. What they keep is kept per origin, and
+        every node of every test has one of its own.
+        """
+        context = await self._context(**options)
+        page = await context.new_page()
+        troubles: list[str] = []
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+        try:
             await page.goto(url)
             yield page
-            assert not (calm and troubles), troubles
+        finally:
+            await page.close()
+        assert not (calm and troubles), troubles
 
     async def _context(self, **options: Any) -> BrowserContext:
-        context = await self._browser.new_context(**options)
-        context.set_default_timeout(PATIENCE)
-        return context
+        key = repr(sorted(options.items()))
+        if key not in self._contexts:
+            context = self._contexts[key] = await self._browser.new_context(**options)
+            context.set_default_timeout(PATIENCE)
+            await context.new_page()  # keeps its process alive
+        return self._contexts[key]
 
     def stop(self) -> None:
         self.run(self._end())

@@ -74,6 +74,7 @@ async function enter(name, room, token) {
   read(heard, log);
   element("text").focus();
   addEventListener("pagehide", () => client.close());
+  addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 }
 
 element("enter").addEventListener("submit", async (submitted) => {

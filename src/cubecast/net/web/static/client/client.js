@@ -227,7 +227,7 @@ export class Client extends EventTarget {
     try {
       await this.#connect(this.#options.patience ?? 60000);
     } catch (error) {
-      this.#shut(new OutcomeUnknown(`${before} is lost and no node answered: ${error.message}`));
+      if (!this.#closed) this.#shut(new OutcomeUnknown(`${before} is lost and no node answered: ${error.message}`));
     }
   }
 
