@@ -11,6 +11,7 @@ import { BadInput, Closed, CubecastError, errorOf, NoRoom, OutcomeUnknown } from
 import { seal } from "./envelope.js";
 import { dial, endpoints } from "./dialling.js";
 import { Outbox } from "./outbox.js";
+import { soon } from "./soon.js";
 import { Subscription } from "./subscription.js";
 import {
   CAUGHT_UP,
@@ -144,7 +145,7 @@ export class Client extends EventTarget {
   #flushSoon() {
     if (this.#isDirty) return;
     this.#isDirty = true;
-    queueMicrotask(() => this.#flush());
+    soon(() => this.#flush());
   }
 
   #flush() {
