@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from cubecast.net.addresses import Address
-from cubecast.net.handshake import Refused
+from cubecast.net.security.policy import OPEN, Policy
+from cubecast.net.security.tokens import digest, new_token
 from support.cluster import cluster
 from support.roads import roads
 from support.running import until
+from support.secured import secured
 
 HTTP = Address("127.0.0.1", 0)
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -119,12 +121,12 @@ def test_a_browser_and_the_example_program_chat(chromium):
 def test_gaps_refusals_and_lost_nodes_are_shown(chromium):
     async def main():
         async with cluster(1, http=HTTP) as (node,), chromium.page(f"{address(node)}/chat", calm=False) as page:
-            node._live.clients.port_for = lambda greeting: Refused("this chat is closed", retry=False)
+            node._live.security.policy = Policy("cubecast")
             await page.fill("#name", "ann")
             await page.click("#enter button")
             await page.wait_for_selector("#trouble:not([hidden])")
-            assert "this chat is closed" in await page.inner_text("#trouble")
-            node._live.clients.port_for = lambda greeting: node._live.port
+            assert "asks for a token" in await page.inner_text("#trouble")
+            node._live.security.policy = OPEN
             await page.click("#enter button")
             await page.wait_for_selector("#log:not([hidden])")
             assert await page.inner_text("#state") == f"connected to node {node.id}"
@@ -134,6 +136,33 @@ def test_gaps_refusals_and_lost_nodes_are_shown(chromium):
                 link.close()
             await page.wait_for_selector(".notice:has-text('from here on all arrives')")
             await until(lambda: len(node._live.clients) == 1)
+
+    chromium.run(main())
+
+
+def test_over_tls_with_a_token(chromium):
+    """What is published carries the name the token proves, whatever name was typed."""
+
+    async def main():
+        token = new_token("ann")
+        grants = 'publish = ["chat.>"]\nsubscribe = ["chat.>"]\n'
+        rules = f'[principals.ann]\ntokens = ["{digest(token, "cubecast")}"]\n{grants}'
+        async with secured(rules, http=HTTP) as scene:
+            url = f"https://{scene.node.web.address}/chat"
+            async with chromium.page(url, calm=False, ignore_https_errors=True) as page:
+                await page.fill("#name", "not ann")
+                await page.fill("#token", token)
+                await page.fill("#room", "elsewhere")
+                await page.click("#enter button")
+                await page.wait_for_selector("#trouble:has-text('ann may not subscribe to elsewhere')")
+                await page.fill("#room", "chat.room")
+                await page.click("#enter button")
+                await page.wait_for_selector("#log:not([hidden])")
+                await say(page, "hello")
+                await shown(page, 1)
+                async with asyncio.timeout(10):
+                    heard = await anext(aiter(scene.sees))
+                assert (heard.principal, heard.headers["by"], heard.text()) == ("ann", "not ann", "hello")
 
     chromium.run(main())
 

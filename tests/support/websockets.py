@@ -12,11 +12,23 @@ from cubecast.net.gateway_messages import decode_from_node
 from cubecast.net.gateway_messages import encode as encode_message
 from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, Place, decode_answer, encode
 from cubecast.net.origins import Origins
+from cubecast.net.security.policy import OPEN, Known, Policy
+from cubecast.net.security.principal import Action, Principal
+from cubecast.net.security.settings import Limits
+from cubecast.net.security.tokens import digest, new_token
 from cubecast.net.web import pages
 from cubecast.net.web.websocket import WebSockets
 from support.bus import Bus, BusPort
 
 CLUSTER = "cubecast"
+
+
+def readers_only() -> tuple[Policy, str]:
+    """A policy that knows `reader`, who may subscribe and publish below `open` and nowhere else, and its token."""
+    token = new_token("reader")
+    grants = {Action.SUBSCRIBE: ["open.>"], Action.PUBLISH: ["open.>"]}
+    known = {"reader": Known(Principal("reader", grants), tokens=(digest(token, CLUSTER),))}
+    return Policy(CLUSTER, known), token
 
 
 class Endpoint:
@@ -26,7 +38,9 @@ class Endpoint:
         self.port: BusPort = bus.port()
         self.is_ready = True
         self.clients = Clients(self.port, self._who, most=most, budget=budget)
-        self.sockets = WebSockets(self.clients, CLUSTER, Origins(origins), **limits)
+        self.policy, self.limits = OPEN, Limits()
+        asked = (lambda: self.policy, lambda: self.limits)
+        self.sockets = WebSockets(self.clients, CLUSTER, Origins(origins), *asked, **limits)
         self.app = web.Application()
         self.app.add_routes([web.get("/ws", self.sockets.handle), *pages.routes()])
 

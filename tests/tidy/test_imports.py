@@ -39,7 +39,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "trace": ("pyarrow",),
     "check": ("numpy",),
     "sim": ("numpy", "numba"),
-    "net": ("msgspec", "uvloop", "aiohttp", "prometheus_client"),
+    "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "uvloop"),
     "api": ("msgspec",),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
     "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),

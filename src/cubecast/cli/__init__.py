@@ -14,6 +14,8 @@ main = CubecastGroup(
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
         "trace": "cubecast.cli.trace:trace",
+        "certs": "cubecast.cli.certs:certs",
+        "token": "cubecast.cli.token:token",
         "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",

@@ -8,8 +8,16 @@ from cubecast.net.connection import Connection
 from cubecast.net.gateway import Gateway, Link
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
 from cubecast.net.port import Port
+from cubecast.net.security.counted import Counted
+from cubecast.net.security.door import OPEN_VISITOR, Visitor
+from cubecast.net.security.guarded_port import GuardedPort
+from cubecast.net.security.policy import Policy
+from cubecast.net.security.settings import Limits
 
 log = logging.getLogger(__name__)
+
+MOST_NAME = 64
+"""Characters of what a client calls itself."""
 
 
 class Clients:
@@ -17,16 +25,19 @@ class Clients:
 
     def __init__(self, port: Port, answer: Callable[[], Accepted | None], *, most: int, budget: int) -> None:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
-        self._answer, self._most, self.budget = answer, most, budget
+        self._port, self._answer, self._most, self.budget = port, answer, most, budget
         self._gateways: dict[Link, Gateway] = {}
+        self._guarded: dict[Link, tuple[Visitor, GuardedPort]] = {}
+        self._places = Counted()
+        self.limits = Limits()
         self._closed = False
-        self.port_for: Callable[[ClientGreeting], Port | Refused] = lambda _: port
-        """Hook: what a client may use of the port, by what its greeting proves; or why it is sent away."""
         self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
         """Told of clients that were sent away, for those who observe."""
 
-    def accept(self, connection: Connection, greeting: ClientGreeting) -> Refused | None:
-        gateway = self.admit(connection, greeting)
+    def accept(
+        self, connection: Connection, greeting: ClientGreeting, visitor: Visitor = OPEN_VISITOR
+    ) -> Refused | None:
+        gateway = self.admit(connection, greeting, visitor)
         if isinstance(gateway, Refused):
             return gateway
         connection.budget = self.budget
@@ -34,9 +45,7 @@ class Clients:
         connection.take_over(lambda _, frames: gateway.on_frames(frames), self.left)
         return None
 
-    def admit(
-        self, link: Link, greeting: ClientGreeting, serve: Callable[[Port, Link], Gateway] = Gateway
-    ) -> Gateway | Refused:
+    def admit(self, link: Link, greeting: ClientGreeting, visitor: Visitor, **patience: float) -> Gateway | Refused:
         """A gateway for the link, which was told so; whoever owns the link brings it frames and says when it `left`."""
         if self._closed:
             return Refused("this node is leaving", retry=True)
@@ -45,16 +54,40 @@ class Clients:
             return Refused("this node is not ready yet", retry=True)
         if len(self._gateways) >= self._most:
             return Refused(f"this node serves {self._most} clients already", retry=True)
-        port = self.port_for(greeting)
-        if isinstance(port, Refused):
-            return port
-        link.label = f"{greeting.name or 'client'} at {link.label}"
+        refusal = self._places.take(link, visitor.principal, self.limits)
+        if refusal is not None:
+            return refusal
+        link.label = f"{self._name(greeting, visitor)} at {link.label}"
         link.send(encode(answer))
-        gateway = self._gateways[link] = serve(port, link)
+        port, rate = self._port_for(link, visitor), self.limits.requests_per_second
+        gateway = self._gateways[link] = Gateway(port, link, requests_per_second=rate, **patience)
         return gateway
+
+    def _name(self, greeting: ClientGreeting, visitor: Visitor) -> str:
+        """For people, and without what a client could write to mislead them."""
+        said = "".join(one for one in greeting.name[:MOST_NAME] if one.isprintable()) or "client"
+        return said if visitor.principal.is_unrestricted else f"{visitor.principal.name} ({said})"
+
+    def _port_for(self, link: Link, visitor: Visitor) -> Port:
+        if visitor.principal.is_unrestricted and not self.limits.restrict_clients:
+            return self._port
+        guarded = GuardedPort(self._port, visitor.principal, self.limits)
+        self._guarded[link] = visitor, guarded
+        return guarded
+
+    def renew(self, policy: Policy) -> None:
+        """Who is not known any more has to go; others may do what the new policy grants them."""
+        for link, (visitor, guarded) in list(self._guarded.items()):
+            principal = policy.renewed(visitor.principal, visitor.credentials)
+            if principal is None:
+                link.abort("the new policy does not know it")
+            else:
+                guarded.renew(principal)
 
     def left(self, link: Link, error: Exception | None) -> None:
         self._gateways.pop(link).close()
+        self._guarded.pop(link, None)
+        self._places.leave(link)
         log.info("a client left: %s", error or "closed", extra={"client": link.label})
         if isinstance(error, RemoteProtocolError):
             self.on_cut("refused-frame", f"{link.label}: {error}")

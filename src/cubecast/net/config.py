@@ -13,6 +13,8 @@ from cubecast.net.addresses import Address
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.origins import check_origin
 from cubecast.net.outgoing import ENOUGH
+from cubecast.net.security.listening import check_listening
+from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.values import Unfit, check_range
@@ -92,6 +94,13 @@ class NodeConfig:
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
     """Where the node remembers its incarnation."""
+    tls: TlsSettings | None = None
+    """Without, connections are not encrypted and nobody proves anything by a certificate."""
+    policy: Path | None = setting(None, file=True)
+    """Who may do what; without, every client may do everything."""
+    insecure: bool = False
+    """Listen beyond this machine without TLS."""
+    limits: Limits = table(Limits)
     logging: Logging = table(Logging)
 
     def __post_init__(self) -> None:
@@ -107,6 +116,8 @@ class NodeConfig:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:
             raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
+        for address in (self.listen, self.http):
+            check_listening(address, has_tls=self.tls is not None, insecure=self.insecure)
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))

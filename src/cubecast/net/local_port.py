@@ -57,6 +57,7 @@ class LocalPort:
                 self._subscriptions.attach_matching(topic)
             self._call("follow", self._subscriptions.interest)
         elif self._subscriptions.attach(number, pattern):
+            self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
             self._call("subscribe", pattern)
         else:
             self._subscriptions.check_ready_soon(number)

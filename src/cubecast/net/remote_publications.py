@@ -98,7 +98,7 @@ class RemotePublications:
             if message.unknown is None:
                 future.set_result(None)
             else:
-                future.set_exception(OutcomeUnknown(message.unknown))
+                future.set_exception((BadInput if message.refused else OutcomeUnknown)(message.unknown))
 
     def connection_lost(self, node: str) -> Uncertain:
         uncertain = self._outbox.connection_lost()

@@ -1,5 +1,5 @@
 import { same, throws } from "./asserting.js";
-import { dataOf, open, seal } from "/client/envelope.js";
+import { dataOf, open, principalOf, seal } from "/client/envelope.js";
 
 export function testWhatIsSealedComesOutInItsType() {
   for (const data of ["", "text", 0, 1.5, null, true, [1, { a: "ü" }], { nested: { deep: [] } }]) {
@@ -39,4 +39,18 @@ export function testGarbledEnvelopesAreRefused() {
   for (const bytes of cases) throws("RemoteProtocolError", () => dataOf(new Uint8Array(bytes)));
   throws("RemoteProtocolError", () => dataOf(new Uint8Array([0xc1, 1, 0xff])));
   throws("RemoteProtocolError", () => dataOf(new Uint8Array([0xc1, 2, 0x7b])));
+}
+
+export function testStampsNameThePublisher() {
+  const stamp = [0xc1, 4, 3, 0x61, 0x6e, 0x6e];
+  for (const data of ["text", { a: 1 }, ""]) {
+    const stamped = new Uint8Array([...stamp, ...seal(data, { by: "x" })]);
+    same([principalOf(stamped), dataOf(stamped), open(stamped).headers], ["ann", data, { by: "x" }]);
+  }
+  same([...dataOf(new Uint8Array([...stamp, 7, 8]))], [7, 8]);
+  same(principalOf(seal("text")), null);
+  for (const bytes of [[0xc1, 4], [0xc1, 4, 0], [0xc1, 4, 9, 0x61]]) {
+    throws("RemoteProtocolError", () => principalOf(new Uint8Array(bytes)));
+    throws("RemoteProtocolError", () => open(new Uint8Array(bytes)));
+  }
 }

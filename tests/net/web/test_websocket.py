@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from aiohttp import WSCloseCode
 
+from cubecast.api import envelope
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
 from cubecast.net.framing import MAX_FRAME
@@ -27,13 +28,13 @@ from cubecast.net.gateway_messages import (
     Taken,
     encode,
 )
-from cubecast.net.handshake import MAGIC, VERSION, JoinRequest, Refused
+from cubecast.net.handshake import MAGIC, VERSION, ClientGreeting, JoinRequest, Refused
 from cubecast.net.handshake import encode as encode_opening
 from cubecast.net.origins import Origins, check_origin
-from cubecast.net.web import websocket
-from support.bus import Bus, BusPort
+from cubecast.net.security.policy import Policy
+from cubecast.net.security.settings import Limits
 from support.running import run, until
-from support.websockets import endpoint, greeting, visitor
+from support.websockets import endpoint, greeting, readers_only, visitor
 
 
 def test_subscribe_publish_stability_gap_pause_and_status():
@@ -115,7 +116,7 @@ def test_what_is_no_greeting_ends_the_connection():
             (b"\xc1", WSCloseCode.PROTOCOL_ERROR, "greeting"),
             (b"\x90", WSCloseCode.PROTOCOL_ERROR, "greeting"),
             (encode(Ping()), WSCloseCode.PROTOCOL_ERROR, "greeting"),
-            (joiner, WSCloseCode.POLICY_VIOLATION, "nodes"),
+            (joiner, WSCloseCode.PROTOCOL_ERROR, "nodes"),
         ]
         async with endpoint() as node:
             for opening, expected, said in cases:
@@ -131,17 +132,34 @@ def test_what_is_no_greeting_ends_the_connection():
     run(main())
 
 
-def test_who_does_not_greet_is_sent_away(monkeypatch):
+def test_who_does_not_greet_is_sent_away():
     async def main():
-        monkeypatch.setattr(websocket, "GREETING_TIME", 0.02)
-        async with endpoint() as node, visitor(node, None) as guest:
-            assert await guest.farewell() == (WSCloseCode.POLICY_VIOLATION, "it did not greet in time")
-            monkeypatch.setattr(websocket, "GREETING_TIME", 5.0)
-            monkeypatch.setattr(websocket, "MAX_STRANGERS", 1)
-            async with visitor(node, None):
-                with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
-                    async with visitor(node):
-                        pass
+        async with endpoint() as node:
+            node.limits = Limits(greeting_time=0.02)
+            async with visitor(node, None) as guest:
+                assert await guest.farewell() == (WSCloseCode.POLICY_VIOLATION, "it did not greet in time")
+            node.limits = Limits(strangers=1)
+            async with visitor(node, None) as silent, visitor(node):
+                code, reason = await silent.farewell()
+                assert code == WSCloseCode.POLICY_VIOLATION and "too many" in reason
+
+    run(main())
+
+
+def test_strangers_and_crowds_have_limits():
+    async def main():
+        async with endpoint() as node:
+            node.limits = Limits(first_frame=1024)
+            async with visitor(node, greeting(token="x" * 2000)) as guest:
+                code, reason = await guest.farewell()
+                assert code == WSCloseCode.PROTOCOL_ERROR and "at most 1024" in reason
+            node.clients.limits = Limits(clients_per_address=1)
+            async with visitor(node), visitor(node, greeting()) as second:
+                answer = await second.answer()
+                assert isinstance(answer, Refused) and answer.retry and "1 clients at 127.0.0.1" in answer.reason
+            await until(lambda: not len(node.clients))
+            async with visitor(node):
+                pass
 
     run(main())
 
@@ -207,35 +225,35 @@ def test_refusals_say_why_and_whether_to_come_back():
     run(main())
 
 
-class Guarded(BusPort):
-    """What a client that may only read `open.>` gets for a port."""
-
-    def subscribe(self, pattern, sink):
-        if not pattern.startswith("open."):
-            raise BadInput(f"reader may not subscribe to {pattern}")
-        return super().subscribe(pattern, sink)
-
-    def publish(self, topic, payloads):
-        raise BadInput(f"reader may not publish on {topic}")
-
-
 def test_the_token_decides_what_a_client_may():
     async def main():
-        bus = Bus()
-        async with endpoint(bus) as node:
-            guarded = Guarded(bus, 9)
-            node.clients.port_for = lambda greeting: (
-                guarded if greeting.token == "reader" else Refused("no valid token", retry=False)
-            )
-            for token in (None, "", "wrong"):
-                async with visitor(node, greeting(token=token)) as guest:
+        async with endpoint() as node:
+            node.policy, token = readers_only()
+            for shown, said in ((None, "asks for a token"), ("", "not valid"), ("reader.wrong", "not valid")):
+                async with visitor(node, greeting(token=shown)) as guest:
                     answer = await guest.answer()
-                    assert isinstance(answer, Refused) and not answer.retry and answer.reason == "no valid token"
-            async with visitor(node, greeting(token="reader")) as guest:
+                    assert isinstance(answer, Refused) and not answer.retry and said in answer.reason
+            async with visitor(node, greeting(token=token)) as guest:
                 await guest.answer()
-                await guest.say(Subscribe(1, "secret.>"), Subscribe(2, "open.>"), Publish(1, "open.a", [b"x"]))
-                assert await guest.hear() == Ended(1, "reader may not subscribe to secret.>")
-                assert {await guest.hear(), await guest.hear()} >= {Taken(1, "reader may not publish on open.a")}
+                await guest.say(Subscribe(1, "secret.>"))
+                ended = await guest.hear()
+                assert isinstance(ended, Ended) and "reader may not subscribe to secret.>" in ended.reason
+                await guest.say(Subscribe(2, "open.>"))
+                assert await guest.hear() == Ready(2)
+                await guest.say(Publish(1, "secret.a", [b"x"]))
+                assert await guest.hear() == Taken(1, "reader may not publish on secret.a")
+                assert await guest.hear() == Taken(1)
+                await guest.say(Publish(2, "open.a", [b"\xc1\x04\x05admin\xc1\x01x"]))
+                heard = [await guest.hear() for _ in range(2)]
+                (delivered,) = [one for one in heard if isinstance(one, Deliver)]
+                assert envelope.principal(delivered.payloads[0]) == "reader", "a forged name is taken off"
+                assert envelope.data(delivered.payloads[0]) == "x"
+                node.clients.renew(Policy("cubecast"))
+                assert (await guest.farewell())[0] == WSCloseCode.GOING_AWAY
+            async with visitor(
+                node, encode_opening(ClientGreeting(MAGIC, VERSION, VERSION, "", "k", None, "reader"))
+            ) as guest:
+                assert "show a token" in (await guest.answer()).reason
 
     run(main())
 

@@ -14,5 +14,12 @@ if TYPE_CHECKING:
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:
-    sockets = WebSockets(node.clients, node.config.cluster, Origins(node.config.ws_origins))
+    sockets = WebSockets(
+        node.clients,
+        node.config.cluster,
+        Origins(node.config.ws_origins),
+        lambda: node.security.policy,
+        lambda: node.config.limits,
+    )
+    sockets.on_refused = lambda kind, detail: node.reception.on_refused(kind, detail)
     return [web.get(WEBSOCKET, sockets.handle), *pages.routes()]

@@ -7,6 +7,7 @@ where each ends. The writing task waits whenever the browser does not read, so w
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
 
@@ -23,7 +24,8 @@ class WebSocketLink:
 
     def __init__(self, socket: web.WebSocketResponse, request: web.Request, budget: int) -> None:
         self._socket, self._transport, self.budget = socket, request.transport, budget
-        self.label = request.remote or "a browser"
+        self.host = request.remote or ""
+        self.label = self.host or "a browser"
         self._out: deque[bytes] = deque()
         self._queued = 0
         self._work = asyncio.Event()
@@ -43,6 +45,10 @@ class WebSocketLink:
             self.abort(f"it does not read: {self._queued} bytes wait for it")
         elif self._queued > FULL_ABOVE:
             self.is_full = True
+
+    def certificate(self) -> dict[str, Any] | None:
+        """The browser's, verified; None when it showed none."""
+        return None if self._transport is None else self._transport.get_extra_info("peercert") or None
 
     @property
     def was_cut(self) -> bool:

@@ -252,7 +252,7 @@ export class Client extends EventTarget {
       case TAKEN:
         return this.#onTaken(number, rest[0]);
       case STABLE:
-        return this.#outbox.answered(number, rest[0] ? new OutcomeUnknown(rest[0]) : null);
+        return this.#outbox.answered(number, rest[0] ? new (rest[1] ? BadInput : OutcomeUnknown)(rest[0]) : null);
       case DURABLE:
         return this.#outbox.answered(number, errorOf(rest[0]));
       case STANDING:

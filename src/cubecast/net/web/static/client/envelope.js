@@ -2,7 +2,8 @@
  * What a page publishes ↔ the bytes a node carries; byte for byte what the Python package writes and reads.
  *
  * Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
- * bytes that happen to begin with the mark, and empty ones.
+ * bytes that happen to begin with the mark, and empty ones. In front of all this may be the name of the client that
+ * published it, put there by its node where security is enabled.
  */
 
 import { BadInput, RemoteProtocolError } from "./errors.js";
@@ -13,6 +14,7 @@ const BYTES = 0;
 const TEXT = 1;
 const JSON_VALUE = 2;
 const HEADED = 3;
+const STAMPED = 4;
 const LONE_SURROGATE = /[^\\](?:\\\\)*\\ud[89a-f]/;
 
 /** @typedef {{ kind: number, headers: Record<string, string>, body: Uint8Array }} Opened */
@@ -60,8 +62,24 @@ function bodyOf(data) {
   return [JSON_VALUE, bytesOf(text)];
 }
 
-/** @param {Uint8Array} sealed @returns {Opened} RemoteProtocolError when it is garbled */
-export function open(sealed) {
+/** @param {Uint8Array} sealed */
+const isStamped = (sealed) => sealed[0] === MARK && sealed[1] === STAMPED;
+
+/** @param {Uint8Array} sealed @returns {string | null} who published it, as the node it came in through says */
+export function principalOf(sealed) {
+  return isStamped(sealed) ? textOf(sealed.subarray(3, endOfStamp(sealed))) : null;
+}
+
+/** @param {Uint8Array} sealed */
+function endOfStamp(sealed) {
+  const end = 3 + (sealed[2] ?? 0);
+  if (end <= 3 || end > sealed.length) throw new RemoteProtocolError("a garbled stamp");
+  return end;
+}
+
+/** @param {Uint8Array} stamped @returns {Opened} RemoteProtocolError when it is garbled */
+export function open(stamped) {
+  const sealed = isStamped(stamped) ? stamped.subarray(endOfStamp(stamped)) : stamped;
   if (sealed.length && sealed[0] !== MARK) return { kind: BYTES, headers: {}, body: sealed };
   const kind = sealed[1];
   if (kind === BYTES || kind === TEXT || kind === JSON_VALUE) return { kind, headers: {}, body: sealed.subarray(2) };

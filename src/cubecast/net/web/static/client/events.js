@@ -1,6 +1,6 @@
 /** What arrives: messages and gaps. A message is opened when it is looked at, not when it arrives. */
 
-import { dataOf, jsonOf, open } from "./envelope.js";
+import { dataOf, jsonOf, open, principalOf } from "./envelope.js";
 import { textOf } from "./messagepack.js";
 
 const MOST_RUNS = 1000;
@@ -36,6 +36,11 @@ export class Message {
   /** @returns {Record<string, string>} */
   get headers() {
     return open(this.sealed).headers;
+  }
+
+  /** Who published it, where security is enabled: the client's name as its node knows it. @returns {string | null} */
+  get principal() {
+    return principalOf(this.sealed);
   }
 
   /** The content as bytes, whatever it was published as. */

@@ -13,7 +13,7 @@ export const PING = 8;
 export const AWAIT_DURABLE = 9; // request, topic, only ask
 
 export const TAKEN = 16; // number, refused
-export const STABLE = 17; // request, unknown
+export const STABLE = 17; // request, unknown, refused
 export const DELIVER = 18; // subscription, topic, source, incarnation, counter, payloads, offset, at
 export const READY = 19; // subscription
 export const LOST = 20; // subscription, topic, missing, reason, runs, count, offsets
