@@ -67,3 +67,7 @@ class DamagedLog(CubecastError):  # noqa: N818 - a state, not an accident
 
 class Forgotten(CubecastError):  # noqa: N818 - a state, not an accident
     """These offsets are not kept any more, as the log's retention says; `args[1]` is the first one that is."""
+
+
+class NotKept(BadInput):
+    """The node's log cannot tell what a subscription wants to begin with."""

@@ -43,19 +43,20 @@ def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
 def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
     """Many at once; plain bytes are looked at and not touched."""
     messages = list(batch)
-    if _are_plain(messages):
+    if are_plain(messages):
         return messages
     return [data if type(data) is bytes and data and data[0] != MARK else seal(data) for data in messages]
 
 
 def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
     """The content of many at once."""
-    if _are_plain(sealed):
+    if are_plain(sealed):
         return sealed
     return [one if one and one[0] != MARK else body(one) for one in sealed]
 
 
-def _are_plain(messages: Sequence[Any]) -> bool:
+def are_plain(messages: Sequence[Any]) -> bool:
+    """Are all of them bytes that travel as they are?"""
     try:
         return set(map(type, messages)) == {bytes} and MARK not in map(_first, messages)
     except IndexError:  # an empty one

@@ -13,6 +13,7 @@ main = CubecastGroup(
         "sub": "cubecast.cli.sub:sub",
         "status": "cubecast.cli.status:status",
         "held": "cubecast.cli.status:held",
+        "log": "cubecast.cli.log:log",
         "trace": "cubecast.cli.trace:trace",
         "certs": "cubecast.cli.certs:certs",
         "token": "cubecast.cli.token:token",

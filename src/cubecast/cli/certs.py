@@ -51,9 +51,9 @@ def issue(
 
 @certs.command()
 @_directory
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1)
 def revoke(directory: Path, names: tuple[str, ...]) -> None:
-    """Put certificates on the list of revoked ones, which nodes read with --tls-revoked."""
+    """Put certificates on the list of revoked ones, which nodes read with --tls-revoked; without NAMES, renew it."""
     click.echo(str(Authority.load(directory).revoke(names)))
 
 

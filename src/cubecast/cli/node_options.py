@@ -16,6 +16,7 @@ KEYS = {
     "advertise": "advertise",
     "join": "join",
     "data": "data",
+    "log": "log",
     "trace": "journal",
     "http": "http",
     "ws_origin": "ws_origins",
@@ -42,6 +43,7 @@ _OPTIONS = (
         "--join", metavar="HOST:PORT", multiple=True, help="Any member of the cluster; without, a new one begins."
     ),
     click.option("--data", metavar="DIRECTORY", help="Where the node keeps what it remembers."),
+    click.option("--log", metavar="PATTERN", multiple=True, help="Topics to keep in a log there; '>' for all."),
     click.option("--trace", metavar="DIRECTORY", help="Where to write this node's journal."),
     click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere."),
     click.option(

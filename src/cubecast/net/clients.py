@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.connection import Connection
+from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway, Link
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
 from cubecast.net.port import Port
@@ -28,6 +28,7 @@ class Clients:
         self._port, self._answer, self._most, self.budget = port, answer, most, budget
         self._gateways: dict[Link, Gateway] = {}
         self._guarded: dict[Link, tuple[Visitor, GuardedPort]] = {}
+        self.traffic = Traffic()
         self._places = Counted()
         self.limits = Limits()
         self._closed = False
@@ -40,7 +41,6 @@ class Clients:
         gateway = self.admit(connection, greeting, visitor)
         if isinstance(gateway, Refused):
             return gateway
-        connection.budget = self.budget
         connection.on_room = lambda _: gateway.on_room()
         connection.take_over(lambda _, frames: gateway.on_frames(frames), self.left)
         return None
@@ -58,6 +58,7 @@ class Clients:
         if refusal is not None:
             return refusal
         link.label = f"{self._name(greeting, visitor)} at {link.label}"
+        link.budget, link.traffic = self.budget, self.traffic
         link.send(encode(answer))
         port, rate = self._port_for(link, visitor), self.limits.requests_per_second
         gateway = self._gateways[link] = Gateway(port, link, requests_per_second=rate, **patience)
@@ -99,6 +100,11 @@ class Clients:
         self._most, self.budget = most, budget
         for link in self._gateways:
             link.budget = budget
+
+    @property
+    def queued(self) -> list[int]:
+        """Bytes that wait for each client to read."""
+        return [link.queued for link in self._gateways]
 
     def __len__(self) -> int:
         return len(self._gateways)

@@ -18,6 +18,15 @@ FULL_ABOVE, ROOM_BELOW = 1 << 20, 1 << 18
 """Bytes that wait for the peer to read: with more a connection is full, with less it has room again."""
 
 
+class Traffic:
+    """What went through connections: counted once per read and once per write, so it costs nothing."""
+
+    __slots__ = ("bytes_in", "bytes_out", "frames_in", "frames_out")
+
+    def __init__(self) -> None:
+        self.bytes_in = self.bytes_out = self.frames_in = self.frames_out = 0
+
+
 class Connection(asyncio.Protocol):
     """Either side of a connection; its owner sets the callbacks before or in `on_open`."""
 
@@ -42,6 +51,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.turn = Turn()
         """Shared with others by owners that have many connections."""
+        self.traffic = Traffic()
+        """Shared, too."""
         self._error: Exception | None = None
         self.is_full = False
         """The peer does not read as fast as we write."""
@@ -69,6 +80,8 @@ class Connection(asyncio.Protocol):
         if transport is None or not out:
             return
         transport.write(b"".join(out))
+        self.traffic.bytes_out += self._out_bytes
+        self.traffic.frames_out += len(out) // 2
         out.clear()
         self._out_bytes = 0
         if transport.get_write_buffer_size() > self.budget:
@@ -136,7 +149,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             frames = self._splitter.feed(data)
+            self.traffic.bytes_in += len(data)
             if frames:
+                self.traffic.frames_in += len(frames)
                 self.on_frames(self, frames)
         except RemoteProtocolError as error:
             self._error = error

@@ -17,7 +17,7 @@ from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
-from cubecast.net.connection import Connection
+from cubecast.net.connection import Connection, Traffic
 from cubecast.net.directory import Directory
 from cubecast.net.framing import header
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
@@ -81,6 +81,7 @@ class Peers:
         self.dropped = 0
         """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
+        self.traffic = Traffic()
 
     # Sending
 
@@ -220,7 +221,7 @@ class Peers:
         old = self._links.get(node)
         self._links[node] = connection
         connection.flush()
-        connection.turn = self.turn
+        connection.turn, connection.traffic = self.turn, self.traffic
         connection.label = f"node {node}"
         if old is not None:
             old.close()  # the peer would not call if it still had this one

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.patterns import Selection, is_pattern, matcher
-from cubecast.net.port import GapNotice, Sink
+from cubecast.net.patterns import Selection, covers, is_pattern, matcher
+from cubecast.net.port import GapNotice, Logged, Sink
 
 
 @dataclass(eq=False)
@@ -83,10 +83,15 @@ class Subscriptions:
 
     # What happens
 
-    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+    def deliver(
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
+    ) -> None:
         # A copy, because a sink that has had enough unsubscribes while it is called.
         for subscription in tuple(self._by_topic.get(topic, ())):
-            subscription.sink.on_batch(topic, message, payloads)
+            if logged is None:
+                subscription.sink.on_batch(topic, message, payloads)
+            else:
+                subscription.sink.on_batch(topic, message, payloads, logged)
 
     def reopened(self) -> None:
         """The node lives on as another incarnation: until each topic is confirmed anew, something may be missing."""
@@ -144,6 +149,10 @@ class Subscriptions:
     def names(self, topic: Topic) -> bool:
         """Does a subscription spell it?"""
         return any(not one.is_wild for one in self._by_topic.get(topic, ()))
+
+    def is_served(self, pattern: str) -> bool:
+        """Does the node hear all of it already, and has it been ready to?"""
+        return any(one.was_ready and covers(one.pattern, pattern) for one in self._all.values())
 
     @property
     def is_wild(self) -> bool:

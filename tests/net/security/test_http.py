@@ -6,6 +6,7 @@ import pytest
 from cubecast.net.addresses import Address
 from cubecast.net.security.tls import client_context
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.web.server import WebServer
 from support.certificates import certificates
 from support.running import run
 from support.secured import secured
@@ -43,11 +44,20 @@ def test_a_request_is_refused(case):
     run(scenario())
 
 
-def test_admins_are_served_over_tls_and_everybody_is_told_of_the_health():
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_admins_are_let_in_and_everybody_is_told_of_the_health(tls):
     async def scenario():
-        async with secured(RULES, http=Address("127.0.0.1", 0)) as scene:
-            assert (await _get(scene, "/healthz", None))[0] == 200
-            status, _ = await _get(scene, "/nowhere", f"Bearer {scene.token}")
+        here = Address("127.0.0.1", 0)
+        async with secured(RULES) as scene:
+            security = scene.node.security
+            assert security.web_tls(here) is None, "for this machine alone"
+            context = security.web_tls(Address("192.0.2.1", 443)) if tls else None
+            scene.node.web = WebServer(scene.node, here, tls=context)
+            security.guard(scene.node.web.gate)
+            await scene.node.web.open()
+            assert (await _get(scene, "/healthz", None, tls))[0] == 200
+            assert (await _get(scene, "/nowhere", None, tls))[0] == 401
+            status, _ = await _get(scene, "/nowhere", f"Bearer {scene.token}", tls)
             assert status == 404, "let in, and nothing there"
 
     run(scenario())

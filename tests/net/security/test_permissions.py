@@ -4,13 +4,13 @@ import pytest
 
 from cubecast.api.connect import connect
 from cubecast.errors import BadInput, CubecastError, NotPermitted
-from cubecast.net.security.login import Login
+from cubecast.net.security.login import Login, node_login
 from cubecast.net.security.policy_file import parse_policy
 from cubecast.net.security.principal import ANYBODY, REMEMBERED, Action, Principal
 from cubecast.net.security.tokens import digest, new_token
 from support.certificates import certificates
 from support.running import run, until
-from support.secured import secured
+from support.secured import refused, secured
 
 TOKEN = new_token("alice")
 RULES = f"""[principals.alice]
@@ -88,6 +88,19 @@ def test_what_is_granted_works_over_tls_with_a_certificate():
                 message = await anext(aiter(subscription))
                 assert (message.data, message.principal) == ("granted", "erin")
             assert (await anext(aiter(scene.sees))).principal == "erin"
+
+    run(scenario())
+
+
+def test_a_node_may_ask_another_one_what_it_likes():
+    """Its certificate is proof enough, whatever the policy says, and under whatever name the other is dialled."""
+
+    async def scenario():
+        async with secured(tls=certificates().make("bare", (None,), hosts=("127.0.0.1",))) as scene:
+            where = f"localhost:{scene.at.port}"
+            async with connect(where, login=node_login(certificates().node)) as client:
+                assert (await client.status())["clients"] == 2
+            assert "Hostname mismatch" in await refused(where, Login(tls=certificates().anybody))
 
     run(scenario())
 

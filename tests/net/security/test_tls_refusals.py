@@ -41,7 +41,7 @@ CLIENTS = {
     "certificate not valid yet": (lambda: _client(begins_in_days=10), "our certificate is not valid"),
     "certificate of another cluster": (lambda: _client(cluster="other"), "your certificate is for client"),
     "certificate the policy does not know": (lambda: _client(), "nobody is known here by a certificate for 'mallory'"),
-    "certificate of a node": (lambda: _node(), "asks for a token, a key or a client certificate"),
+    "certificate of a node of another cluster": (lambda: _node(cluster="other"), "your certificate is for node any of"),
     "no certificate and no token": (lambda: MADE().anybody, "asks for a token, a key or a client certificate"),
 }
 

@@ -38,6 +38,8 @@ class Load:
     journal: Path | None = None
     tls: TlsSettings | None = None
     observe: bool = False
+    data: Path | None = None
+    """Where each member keeps a log of everything, when it does."""
 
 
 class Member:
@@ -62,6 +64,8 @@ class Member:
             node=self._number,
             journal=load.journal,
             observe=load.observe,
+            data=None if load.data is None else load.data / f"member-{self._number}",
+            log=() if load.data is None else (">",),
             tls=load.tls,
         )
         node = LiveNode(config)

@@ -47,9 +47,9 @@ def for_node(security: "Security", cluster: str) -> Dialling | None:
     return None if security.tls is None else Dialling(security.tls.dialling, cluster)
 
 
-def for_client(settings: TlsSettings | None, cluster: str) -> Dialling | None:
+def for_client(settings: TlsSettings | None, cluster: str, *, check_hostname: bool = True) -> Dialling | None:
     if settings is None:
         return None
     from cubecast.net.security.tls import client_context  # brings a library along that others do without
 
-    return Dialling(client_context(settings), cluster)
+    return Dialling(client_context(settings, check_hostname=check_hostname), cluster)

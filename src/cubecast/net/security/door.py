@@ -34,6 +34,8 @@ class Visitor:
 
 
 OPEN_VISITOR = Visitor(ANYBODY, None)
+NODE_VISITOR = Visitor(Principal("a node", is_unrestricted=True), None)
+"""A node that asks another one, for what is in its log: as a member it sees and says everything anyway."""
 
 
 def node_identity(connection: Connection, cluster: str) -> Identity | Refused:
@@ -72,9 +74,9 @@ def admit(policy: Policy, connection: Shown, greeting: ClientGreeting) -> Visito
         return Challenge(token_bytes(CHALLENGE_BYTES))
     found = identities(uris_of(connection.certificate()))
     mine = found.get(policy.cluster)
-    if mine is not None and mine.client is not None:
-        return _authenticated(policy, ClientCertificate(mine.client))
-    if found and mine is None:
+    if mine is not None:
+        return NODE_VISITOR if mine.client is None else _authenticated(policy, ClientCertificate(mine.client))
+    if found:
         return Refused(f"your certificate is for {next(iter(found.values()))}", retry=False)
     return _authenticated(policy, None)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from cubecast.errors import BadInput, NotPermitted
 from cubecast.ids import Topic
+from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.since import Since
 from cubecast.net.pieces import weight
 from cubecast.net.port import Port, Sink
 from cubecast.net.security.buckets import Bucket
@@ -40,11 +42,11 @@ class GuardedPort:
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self.principal.check(Action.SUBSCRIBE, pattern)
         if len(self._subscribed) >= self._limits.subscriptions:
             raise BadInput(f"a client may have {self._limits.subscriptions} subscriptions here, and has them")
-        number = self._port.subscribe(pattern, sink)
+        number = self._port.subscribe(pattern, sink, since)
         self._subscribed[number] = pattern, sink
         return number
 
@@ -90,6 +92,23 @@ class GuardedPort:
 
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         return self._port.stable(topic, accepted)
+
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        return self._port.durable(topic, accepted)
+
+    # The log: whoever may hear a topic may read what was said on it
+
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.read_log(topic, start, stop)
+
+    async def log_topics(self, after: Topic = "") -> list[TopicLog]:
+        while page := await self._port.log_topics(after):
+            heard = [one for one in page if self.principal.may(Action.SUBSCRIBE, one.topic)]
+            if heard:
+                return heard
+            after = page[-1].topic  # an empty page would be taken for the end
+        return []
 
     # The node
 

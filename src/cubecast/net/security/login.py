@@ -27,6 +27,8 @@ class Login:
     key_file: Path | None = None
     """A private Ed25519 key, of the principal `name`."""
     name: str | None = None
+    as_node: bool = False
+    """A node that asks another one: its certificate is proof enough, and the name of the other's host of no account."""
 
     def __post_init__(self) -> None:
         if (self.key_file is None) != (self.name is None):
@@ -44,7 +46,7 @@ class Login:
             raise BadInput(f"{self.token_file} holds no token") from None
 
     def dialling(self, cluster: str) -> Dialling | None:
-        return for_client(self.tls, cluster)
+        return for_client(self.tls, cluster, check_hostname=not self.as_node)
 
     def objection(self, address: Address) -> str | None:
         """Why nothing is said there."""
@@ -69,6 +71,11 @@ class Login:
 
 
 NOTHING = Login()
+
+
+def node_login(tls: TlsSettings | None) -> Login:
+    """For a node with these settings that asks another one as a client."""
+    return NOTHING if tls is None else Login(tls=tls, as_node=True)
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str | Path]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
+from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.handshake import Greeting, JoinRequest, Refused
 from cubecast.net.security.door import node_identity, node_objection
 from cubecast.net.security.identity import Identity
+from cubecast.net.security.listening import is_loopback
 from cubecast.net.security.policy import OPEN, Policy
 
 if TYPE_CHECKING:
@@ -68,8 +70,9 @@ class Security:
             return False
         return True
 
-    def web_tls(self) -> ssl.SSLContext | None:
-        return None if self.tls is None else self.tls.lasting_server()
+    def web_tls(self, address: Address) -> ssl.SSLContext | None:
+        """For pages; those of this machine for itself (health checks, mostly) are served in the clear."""
+        return None if self.tls is None or is_loopback(address.host) else self.tls.lasting_server()
 
     def guard(self, gate: "Gate") -> None:
         """Let the policy decide about requests over HTTP."""

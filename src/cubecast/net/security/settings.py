@@ -39,25 +39,25 @@ class Limits:
     """What one caller may take up, so that it hurts nobody else. Who is connected keeps what counted then."""
 
     greeting_time: float = setting(5.0, least=0.01, most=3600, unit="seconds", reload=True)
-    """From connecting to having said, and proved, who it is; the TLS handshake included."""
+    """How long a caller may take to say, and prove, who it is, the TLS handshake included."""
     first_frame: int = setting(16 << 10, least=1 << 10, most=MAX_FRAME, unit="bytes", reload=True)
-    """The largest frame of somebody who has not."""
+    """The largest frame of a caller that has not said who it is."""
     strangers: int = setting(256, least=1, most=MANY, reload=True)
-    """Connections of those who have not; beyond, whoever has most of them loses the oldest."""
+    """Callers at a time that have not said who they are; beyond, the address with most of them loses the oldest."""
     clients_per_address: int = setting(1000, least=1, most=MANY, reload=True)
     """Thin clients from one address."""
     clients_per_principal: int = setting(1000, least=1, most=MANY, reload=True)
     """Thin clients that proved to be the same principal."""
     subscriptions: int = setting(10_000, least=1, most=MANY, reload=True)
-    """Of one client."""
+    """Subscriptions of one client."""
     messages_per_second: float = setting(0.0, least=0, reload=True)
-    """That one client may publish; it is held back beyond. 0: no limit."""
+    """Messages one client may publish per second; it is held back beyond. 0: no limit."""
     bytes_per_second: float = setting(0.0, least=0, reload=True)
-    """Likewise."""
+    """Bytes one client may publish per second; it is held back beyond. 0: no limit."""
     burst: float = setting(1.0, least=0.001, most=3600, unit="seconds", reload=True)
-    """So many seconds' worth of both may come at once."""
+    """So many seconds' worth of messages and bytes may come at once."""
     requests_per_second: float = setting(10_000.0, least=1, reload=True)
-    """Requests other than publications (subscribing, asking) of one client; who makes more is cut off."""
+    """Requests other than publications (subscribing, asking) of one client; one that makes more is cut off."""
 
     @property
     def restrict_clients(self) -> bool:

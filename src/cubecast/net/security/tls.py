@@ -92,9 +92,9 @@ class TlsContext:
         return True
 
 
-def client_context(settings: TlsSettings) -> ssl.SSLContext:
+def client_context(settings: TlsSettings, *, check_hostname: bool = True) -> ssl.SSLContext:
     """For a thin client: the name it dials must be in the node's certificate."""
-    return _dialling(settings, check_hostname=True)
+    return _dialling(settings, check_hostname=check_hostname)
 
 
 def _load(settings: TlsSettings, cluster: str) -> _Loaded:

@@ -135,7 +135,7 @@ class WebSockets:
 
         async def read() -> None:
             async for message in socket:
-                gateway.on_frames([_frame(message)])
+                gateway.on_frames([link.received(_frame(message))])
 
         tasks = [asyncio.create_task(read()), asyncio.create_task(link.write())]
         waited: set[asyncio.Future[Any]] = {*tasks, link.ended}

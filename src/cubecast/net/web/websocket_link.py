@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from cubecast.net.connection import FULL_ABOVE, ROOM_BELOW
+from cubecast.net.connection import FULL_ABOVE, ROOM_BELOW, Traffic
 
 MOST_TOGETHER = 64 << 10
 """Bytes after which no more is put into one WebSocket message."""
@@ -27,7 +27,9 @@ class WebSocketLink:
         self.host = request.remote or ""
         self.label = self.host or "a browser"
         self._out: deque[bytes] = deque()
-        self._queued = 0
+        self.queued = 0
+        """Bytes that wait for the browser to read."""
+        self.traffic = Traffic()
         self._work = asyncio.Event()
         self._is_closing = False
         self.is_full = False
@@ -39,12 +41,17 @@ class WebSocketLink:
         if self.ended.done():
             return
         self._out.append(frame)
-        self._queued += len(frame)
+        self.queued += len(frame)
         self._work.set()
-        if self._queued > self.budget:
-            self.abort(f"it does not read: {self._queued} bytes wait for it")
-        elif self._queued > FULL_ABOVE:
+        if self.queued > self.budget:
+            self.abort(f"it does not read: {self.queued} bytes wait for it")
+        elif self.queued > FULL_ABOVE:
             self.is_full = True
+
+    def received(self, frame: bytes) -> bytes:
+        self.traffic.bytes_in += len(frame)
+        self.traffic.frames_in += 1
+        return frame
 
     def certificate(self) -> dict[str, Any] | None:
         """The browser's, verified; None when it showed none."""
@@ -71,8 +78,10 @@ class WebSocketLink:
             while self._out:
                 message = self._together()
                 await self._socket.send_bytes(message)
-                self._queued -= len(message)
-                if self.is_full and self._queued < ROOM_BELOW:
+                self.queued -= len(message)
+                self.traffic.bytes_out += len(message)
+                self.traffic.frames_out += 1
+                if self.is_full and self.queued < ROOM_BELOW:
                     self.is_full = False
                     self.on_room()
             if self._is_closing:
