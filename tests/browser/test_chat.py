@@ -10,6 +10,7 @@ import pytest
 from cubecast.net.addresses import Address
 from cubecast.net.security.policy import OPEN, Policy
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.web.server import WebServer
 from support.cluster import cluster
 from support.roads import roads
 from support.running import until
@@ -147,8 +148,11 @@ def test_over_tls_with_a_token(chromium):
         token = new_token("ann")
         grants = 'publish = ["chat.>"]\nsubscribe = ["chat.>"]\n'
         rules = f'[principals.ann]\ntokens = ["{digest(token, "cubecast")}"]\n{grants}'
-        async with secured(rules, http=HTTP) as scene:
-            url = f"https://{scene.node.web.address}/chat"
+        async with secured(rules) as scene:
+            # A node that others reach serves its pages over TLS; this one does so for itself alone.
+            secret = scene.node.security.web_tls(Address("192.0.2.1", 443))
+            scene.node.web = WebServer(scene.node, HTTP, tls=secret)
+            url = f"https://{await scene.node.web.open()}/chat"
             async with chromium.page(url, calm=False, ignore_https_errors=True) as page:
                 await page.fill("#name", "not ann")
                 await page.fill("#token", token)
