@@ -294,6 +294,7 @@ class LiveNode:
                 active.set_result(None)
 
     def _on_new_incarnation(self, incarnation: int) -> None:
+        log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
         remember(self.config, incarnation)
