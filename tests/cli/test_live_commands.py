@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,16 @@ def test_wildcards_and_json(pair: tuple[RunningNode, RunningNode]):
         source = {"topic": "orders.eu", "source": second.node, "incarnation": 0}
         assert heard == [source | {"counter": number, "data": "tea"} for number in (1, 2)]
         assert subscriber.stop() == 0
+
+
+def test_what_was_said_before_can_be_read_from_the_log(tmp_path: Path):
+    with running_node("--data", tmp_path, "--log", ">") as keeper:
+        cubecast("pub", "story", "--node", keeper.address, text="once\nupon\na\ntime\n")
+        words = ("sub", "story", "--node", keeper.address)
+        ended = cubecast(*words, "--since", "beginning", "--count", 4)
+        assert ended.stdout.split() == ["once", "upon", "a", "time"]
+        third = json.loads(cubecast(*words, "--since", 3, "--count", 1, "--json").stdout)
+        assert (third["data"], third["offset"]) == ("a", 3) and third["time"] > 0
 
 
 def test_a_rate_is_kept(pair: tuple[RunningNode, RunningNode]):
@@ -98,6 +109,8 @@ BAD_CLIENTS = {
     "publishing to a wildcard": (("pub", "a.*", "x"), "nothing is published to them"),
     "pattern": (("sub", "a.>.b"), "'>' stands for all the rest"),
     "count": (("sub", "a", "--count", "0"), "Invalid value for '--count'"),
+    "no place in a log": (("sub", "a", "--since", "lunch"), "'lunch' is no offset, no date and time"),
+    "no log": (("sub", "a", "--since", "beginning"), "this node keeps no log"),
 }
 
 

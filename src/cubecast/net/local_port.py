@@ -7,11 +7,16 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError
+from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
+from cubecast.net.log.reading import History
+from cubecast.net.log.recorder import Recorder
+from cubecast.net.log.replaying import Replay
+from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
-from cubecast.net.patterns import check_topic, is_pattern
+from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
@@ -37,6 +42,7 @@ class LocalPort:
         self._hold_back = hold_back
         self._let_through = let_through
         self._subscriptions = Subscriptions()
+        self._replays: dict[int, Replay] = {}
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
@@ -45,29 +51,46 @@ class LocalPort:
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+        self.recorder: Recorder | None = None
+        """Writes what is delivered into the node's log, when it keeps one."""
 
     def open(self) -> None:
         """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
         self._closed = None
+        if self.recorder is not None:
+            self.recorder.attach(self)
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
-        number = self._subscriptions.open(pattern, sink)
+        replay = None if since is None else self._replay(pattern, sink, since)
+        number = self._subscriptions.open(pattern, replay or sink)
+        if replay is not None:
+            self._replays[number] = replay
+            replay.start()
         if is_pattern(pattern):
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
             self._call("follow", self._subscriptions.interest)
-        elif self._subscriptions.attach(number, pattern):
-            self._call("subscribe", pattern)
         else:
-            self._subscriptions.check_ready_soon(number)
+            if self._subscriptions.attach(number, pattern):
+                self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
+                self._call("subscribe", pattern)
+            self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
+
+    def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log, so a subscription cannot begin there")
+        if isinstance(since, FromCut) and since.resumes and not self._subscriptions.is_served(pattern):
+            raise NotKept(f"this node has listened to {pattern} for too short a time to go on where another one ended")
+        return self.recorder.replay(check_pattern(pattern), sink, since)
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
             self.resume(subscription)
+        self._replays.pop(subscription, None)
         closed = self._subscriptions.close(subscription)
         if closed is None:
             return
@@ -77,13 +100,17 @@ class LocalPort:
             self._call("unsubscribe", closed.pattern)
 
     def pause(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].pause()
+        elif subscription in self._subscriptions:
             self._subscriptions[subscription].is_paused = True
             for topic in self._subscriptions[subscription].topics:
                 self._hold_back(topic)
 
     def resume(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].resume()
+        elif subscription in self._subscriptions:
             one = self._subscriptions[subscription]
             one.is_paused = False
             for topic in list(one.topics):
@@ -158,6 +185,22 @@ class LocalPort:
             return nothing
         return out.when_stable(accepted)
 
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        if self.recorder is None:
+            raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
+        await self.recorder.durable(topic, accepted)
+
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+        return await read_piece(self._history(), check_topic(topic), start, stop)
+
+    async def log_topics(self, after: Topic = "") -> list[TopicLog]:
+        return list_topics(self._history(), after)
+
+    def _history(self) -> History:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log")
+        return self.recorder.history
+
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
         for out in list(self._outgoing.values()):
@@ -182,7 +225,19 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
-        self._subscriptions.deliver(topic, message, payloads)
+        if self.recorder is None:
+            self._subscriptions.deliver(topic, message, payloads)
+        elif not self.recorder.holds(topic, message, payloads):
+            self.deliver(topic, message, payloads)
+
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        """Into the log, where there is one, and to everybody who listens."""
+        logged = None
+        if self.recorder is not None:
+            logged = self.recorder.on_deliver(topic, message, payloads)
+            if message[:2] == self.recorder.me and topic in self._outgoing:
+                self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
+        self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:
         out = self._outgoing[topic]

@@ -7,11 +7,13 @@ unknown and the latter wait for the next connection.
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cubecast.ids import Topic
-from cubecast.net.gateway_messages import CREDIT, AwaitStable, Publish
+from cubecast.net.gateway_messages import CREDIT, AwaitDurable, AwaitStable, Publish
 from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES
+
+Question: TypeAlias = AwaitStable | AwaitDurable
 
 TOPICS_REMEMBERED = 1_000
 """Topics of which it is known how far they were published on."""
@@ -38,7 +40,7 @@ class _Pile:
 class Outbox:
     def __init__(self, budget: int, credit: int = CREDIT) -> None:
         self._budget, self._credit = budget, credit
-        self._unsent: deque[_Pile | tuple[AwaitStable, int]] = deque()
+        self._unsent: deque[_Pile | tuple[Question, float]] = deque()
         self._unsent_bytes = 0
         self._under_way: deque[tuple[int, _Pile]] = deque()
         self._under_way_bytes = 0
@@ -90,13 +92,13 @@ class Outbox:
         """The number of the last message on the topic; 0 when there was none, of any topic when nobody remembers."""
         return self._last.get(topic, self.accepted if self._has_forgotten else 0)
 
-    def ask(self, question: AwaitStable, accepted: int) -> None:
+    def ask(self, question: Question, accepted: float) -> None:
         """To be sent after everything published so far; `accepted` is what it asks about."""
         self._unsent.append((question, accepted))
 
-    def take(self) -> list[Publish | AwaitStable]:
+    def take(self) -> list[Publish | Question]:
         """What may be sent now, in order."""
-        ready: list[Publish | AwaitStable] = []
+        ready: list[Publish | Question] = []
         while self._unsent:
             first = self._unsent[0]
             if isinstance(first, tuple):

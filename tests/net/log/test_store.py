@@ -7,23 +7,8 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
 from cubecast.net.log.store import Store
+from support.logs import batch, everything, payloads
 from support.running import run
-
-
-def batch(source: int, counter: int, count: int, text: str = "m") -> tuple[MessageId, list[bytes]]:
-    return MessageId(source, 0, counter), [f"{text}{source}.{counter + i}".encode() for i in range(count)]
-
-
-async def everything(store: Store, topic: str, offset: int = 1, most_bytes: int = 1000):
-    records = []
-    while found := await store.read(topic, offset, most_bytes):
-        records += found
-        offset = found[-1].last + 1
-    return records
-
-
-def payloads(records):
-    return [payload for record in records for payload in record.payloads]
 
 
 def test_what_is_appended_is_read_in_order_before_and_after_it_is_on_the_disk(tmp_path):

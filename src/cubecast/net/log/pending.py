@@ -7,10 +7,14 @@ from heapq import heappop, heappush
 
 from cubecast.errors import NotDurable
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.log.ledger import Hole
-from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Record, Run
+from cubecast.net.log.index import Hole
+from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
 from cubecast.net.log.writer import Item
-from cubecast.net.pieces import weight
+
+LINGER = 0.05
+"""Seconds that items nobody waits for may gather: few large transactions cost less than many small ones."""
+ENOUGH = 1 << 20
+"""Bytes that do not wait for more."""
 
 
 class _OpenHole:
@@ -33,6 +37,9 @@ class Pending:
         self._loop = asyncio.get_running_loop()
         self._budget, self._put = budget, put
         self._turn: list[Item] = []
+        self._turn_bytes = 0
+        self._due: asyncio.TimerHandle | None = None
+        self._is_urgent = False
         self._items: deque[tuple[Item, int]] = deque()
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._holes: dict[Topic, _OpenHole] = {}
@@ -43,35 +50,41 @@ class Pending:
     def has_room(self) -> bool:
         return self.bytes < self._budget
 
-    def add(self, record: Record) -> None:
+    def add(self, entry: Entry) -> None:
         if self.trouble is not None and not self.has_room:
-            hole = self._holes.get(record.topic)
+            hole = self._holes.get(entry.topic)
             if hole is None:
-                hole = self._holes[record.topic] = _OpenHole(record.offset)
-            hole.add(record.first, len(record.payloads))
+                hole = self._holes[entry.topic] = _OpenHole(entry.offset)
+            hole.add(entry.first, entry.many)
         else:
-            self._add(record, weight(record.payloads) + RECORD_OVERHEAD)
+            self._add(entry, len(entry.block) + RECORD_OVERHEAD)
 
     def _add(self, item: Item, size: int) -> None:
         self.ticket += 1
         self.bytes += size
         self._items.append((item, size))
-        if not self._turn:
-            self._loop.call_soon(self.hand_over)
         self._turn.append(item)
+        self._turn_bytes += size
+        if self._turn_bytes > ENOUGH:
+            self.hand_over()
+        elif self._due is None:
+            self._due = self._loop.call_later(LINGER, self.hand_over)
 
     def hand_over(self) -> None:
-        """The end of the turn."""
-        items, self._turn = self._turn, []
+        """To the writer, as one transaction."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        items, self._turn, self._turn_bytes = self._turn, [], 0
         if items:
             self._put(items)
 
     def records(self, topic: Topic, offset: int) -> list[Record]:
         """Those not on the disk, from this offset on."""
         return [
-            item.since(offset)
+            item.record().since(offset)
             for item, _ in self._items
-            if isinstance(item, Record) and item.topic == topic and item.last >= offset
+            if isinstance(item, Entry) and item.topic == topic and item.last >= offset
         ]
 
     def synced(self, ticket: int) -> Awaitable[None]:
@@ -82,7 +95,18 @@ class Pending:
             future.set_result(None)
         else:
             heappush(self._waiters, (ticket, id(future), future))
+            self._hurry()
         return future
+
+    def _hurry(self) -> None:
+        """Somebody waits: what this turn brings goes at its end."""
+        if self._turn and not self._is_urgent:
+            self._is_urgent = True
+            self._loop.call_soon(self._end_of_turn)
+
+    def _end_of_turn(self) -> None:
+        self._is_urgent = False
+        self.hand_over()
 
     def committed(self, count: int) -> Iterable[Item]:
         """So many are on the disk; the new ones among them. Where the disk was full, the holes are written next."""

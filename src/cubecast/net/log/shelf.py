@@ -15,8 +15,6 @@ class Shelf:
     """The last offset given."""
     committed: int = 0
     """The last offset in the database."""
-    bytes: int = 0
-    """Of all batches in the database."""
     newest: Cut = field(default_factory=dict)
     """Per publisher the newest message ever logged, whether or not it is still kept."""
     damaged: list[Damage] = field(default_factory=list)
