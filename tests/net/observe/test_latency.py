@@ -137,7 +137,8 @@ def test_between_living_nodes():
             await one.publish("t", "x", wait="stable")
             measured = one._live.observer.latency
             await until(lambda: measured.histogram.count)
-            assert 0 < measured.histogram.sum < loop.time() - started
-            assert measured.given_up == 0
+            # To within half a round trip, which here is as long as the way itself.
+            assert 0 <= measured.histogram.sum < loop.time() - started
+            assert measured.given_up == 0 and measured.uncertainty.sum > 0
 
     run(main())
