@@ -44,10 +44,10 @@ def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def connecting(nodes: tuple[str, ...], cluster: str, timeout: float, **proofs: Any) -> Connecting:
-    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line", login=_login(**proofs))
+    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line", login=login_with(**proofs))
 
 
-def _login(
+def login_with(
     tls_ca: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,

@@ -122,6 +122,7 @@ class LiveNode:
             from cubecast.net.observe.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.log_sizes = lambda: {} if self.port.recorder is None else self.port.recorder.describe()
             self.observer.start()
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer

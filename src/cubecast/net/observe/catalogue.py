@@ -63,6 +63,16 @@ def _dropped(seen: Observer) -> dict[str, float]:
     return {"unreachable": seen.peers.dropped, "slow-subscriber": refused, "not-for-us": seen.meter.discarded}
 
 
+def _log(part: str) -> Read:
+    """Numbers as they are, other things by whether they are there; 0 without a log."""
+
+    def read(seen: Observer) -> float:
+        found = seen.log_sizes().get(part)
+        return found if isinstance(found, int | float) else float(found is not None)
+
+    return read
+
+
 def _happened(kind: str) -> Read:
     return lambda seen: seen.happenings.counts[kind]
 
@@ -188,13 +198,11 @@ NODE = (
     ),
     Metric("cubecast_loop_lag_max_seconds", "How late it was at most in the last second.", lambda seen: seen.lateness),
     Metric("cubecast_tracing", "1 while this node writes a journal.", lambda seen: seen.is_tracing),
-    Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", lambda seen: seen.log_sizes().get("bytes", 0)),
-    Metric("cubecast_log_messages", "Messages in the durable log.", lambda seen: seen.log_sizes().get("messages", 0)),
-    Metric(
-        "cubecast_log_pending_bytes",
-        "Bytes that wait to be written to the durable log.",
-        lambda seen: seen.log_sizes().get("pending", 0),
-    ),
+    Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", _log("bytes")),
+    Metric("cubecast_log_messages", "Messages in the durable log.", _log("messages")),
+    Metric("cubecast_log_pending_bytes", "Bytes that wait to be written to the durable log.", _log("waiting_bytes")),
+    Metric("cubecast_log_damaged_ranges", "Ranges of the durable log that cannot be read.", _log("damaged_ranges")),
+    Metric("cubecast_log_trouble", "1 while the disk refuses to be written.", _log("trouble")),
 )
 
 CATALOGUE: tuple[Metric, ...] = (*MESSAGES, *TRAFFIC, *NODE)

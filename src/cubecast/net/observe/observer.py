@@ -45,8 +45,8 @@ class Observer:
         self.started = time()
         self.lateness = 0.0
         """By how much the event loop was late at most in the last second."""
-        self.log_sizes: Callable[[], Mapping[str, float]] = dict
-        """Of the durable log, where there is one: `bytes`, `messages`, `pending` (bytes)."""
+        self.log_sizes: Callable[[], Mapping[str, Any]] = dict
+        """What the durable log says of itself, where there is one."""
         self._worst = 0.0
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None

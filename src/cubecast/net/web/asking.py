@@ -9,6 +9,8 @@ import aiohttp
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.addresses import Address
 from cubecast.net.config import ANYWHERE
+from cubecast.net.security.listening import is_loopback
+from cubecast.net.security.login import Login
 
 
 def http_address(told: str | None, asked: str) -> Address:
@@ -19,16 +21,21 @@ def http_address(told: str | None, asked: str) -> Address:
     return address._replace(host=Address.parse(asked).host) if address.host in ANYWHERE else address
 
 
-async def switch_trace(
-    address: Address, run: str | None, timeout: float, headers: dict[str, str] | None = None
-) -> dict[str, Any]:
+async def switch_trace(address: Address, run: str | None, timeout: float, cluster: str, login: Login) -> dict[str, Any]:
     """Switch a node's trace on under a name, or, None, off; what it says. BadInput with its reason when it refuses."""
     query = {"on": "false"} if run is None else {"on": "true", "run": run}
+    objection, token = login.objection(address), login.read_token()
+    if objection is not None:
+        raise BadInput(f"{address}: {objection}")
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    # A node with TLS serves its own machine in the clear, and nobody else.
+    secure = None if is_loopback(address.host) else login.dialling(cluster)
+    url = f"http{'' if secure is None else 's'}://{address}/trace?{urlencode(query)}"
     try:
         async with (
             asyncio.timeout(timeout),
             aiohttp.ClientSession(headers=headers) as session,
-            session.post(f"http://{address}/trace?{urlencode(query)}") as answer,
+            session.post(url, ssl=True if secure is None else secure.context) as answer,
         ):
             if answer.content_type != "application/json":
                 raise BadInput(f"{address} refuses: {(await answer.text()).strip()}")
