@@ -229,7 +229,7 @@ class Driver:
 
     def _apply(self, now: float, effects: Effects) -> None:
         if self._journal is not None:
-            self._write(self._journal, now, effects)
+            self._record(self._journal, now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
@@ -273,7 +273,7 @@ class Driver:
                 case _:
                     assert_never(effect)
 
-    def _write(self, journal: "Journal", now: float, effects: Effects) -> None:
+    def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
         for effect in effects:
             if isinstance(effect, Send) and effect.packet.frame is None:
                 effect.packet.frame = encode(effect.packet)
