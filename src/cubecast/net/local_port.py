@@ -1,6 +1,7 @@
 """The port of a node in its own process: what users ask for, put to the machine; what it says, handed to users."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -20,6 +21,8 @@ from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 from cubecast.wire.codec import MAX_PACKET_BYTES
+
+log = logging.getLogger(__name__)
 
 Call = Callable[..., None]
 
@@ -261,6 +264,7 @@ class LocalPort:
         self._subscriptions.interest_known()
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+        log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
         self._subscriptions.gap(GapNotice(topic, missing, reason))
 
     def on_reincarnated(self, incarnation: int) -> None:

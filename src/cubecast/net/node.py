@@ -124,6 +124,7 @@ class LiveNode:
             from cubecast.net.observe.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.log_sizes = lambda: {} if self.port.recorder is None else self.port.recorder.describe()
             self.observer.start()
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
@@ -329,6 +330,7 @@ class LiveNode:
                 active.set_result(None)
 
     def _on_new_incarnation(self, incarnation: int) -> None:
+        log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
         self._remember(incarnation)
