@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable
 
+from msgspec import structs
+
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway
-from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
+from cubecast.net.handshake import Accepted, ClientGreeting, Refused, agreed, encode
 from cubecast.net.port import Port
 from cubecast.net.security.counted import Counted
 from cubecast.net.security.door import OPEN_VISITOR, Visitor
@@ -50,7 +52,7 @@ class Clients:
             return refusal
         connection.label = f"{self._name(greeting, visitor)} at {connection.label}"
         connection.budget, connection.traffic = self._budget, self.traffic
-        connection.send(encode(answer))
+        connection.send(encode(structs.replace(answer, version=agreed(greeting))))
         port = self._port_for(connection, visitor)
         rate = self.limits.requests_per_second
         gateway = self._gateways[connection] = Gateway(port, connection, requests_per_second=rate)
