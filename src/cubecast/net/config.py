@@ -98,11 +98,11 @@ class NodeConfig:
     """Where the node remembers its incarnation, and keeps its log."""
     log: tuple[str, ...] = ()
     """Patterns of the topics whose messages are kept in a log under `data`; ">" for all."""
-    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes")
+    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for the log's disk, before publishers wait."""
-    log_quota: int = setting(0, least=0, most=TIB, unit="bytes")
+    log_quota: int = setting(0, least=0, most=TIB, unit="bytes", reload=True)
     """The log's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
-    retention: dict[str, Retention] = field(default_factory=dict)
+    retention: dict[str, Retention] = setting(factory=dict, reload=True)
     """Per pattern what the log keeps of each topic; the first pattern that selects a topic counts, without one all."""
     policy: Path | None = setting(None, file=True)
     """Who may do what; without, every client may do everything."""

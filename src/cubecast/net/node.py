@@ -263,6 +263,8 @@ class LiveNode:
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:
                 self._driver.deferral_budget = config.peer_budget
+            if self.port.recorder is not None:
+                self.port.recorder.reconfigure(config)
 
         return take_effect
 
