@@ -99,6 +99,8 @@ class LiveNode:
             from cubecast.net.observe.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            if self.port.recorder is not None:
+                self.observer.log_sizes = self.port.recorder.store.describe
             self.observer.start()
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
