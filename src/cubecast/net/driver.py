@@ -115,14 +115,16 @@ class Driver:
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
         """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
-        self._inputs.append((name, now, arguments))
-        if not self._is_busy:
-            self._is_busy = True
-            try:
-                while self._inputs:
-                    self._step(*self._inputs.popleft())
-            finally:
-                self._is_busy = False
+        if self._is_busy:
+            self._inputs.append((name, now, arguments))
+            return
+        self._is_busy = True
+        try:
+            self._step(name, now, arguments)
+            while self._inputs:
+                self._step(*self._inputs.popleft())
+        finally:
+            self._is_busy = False
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
@@ -200,15 +202,16 @@ class Driver:
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
-                case Send(peers, packet):
+                case Send():  # here and next without patterns inside, which cost more than what is done
+                    packet = effect.packet
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    send(peers, frame)
-                case Deliver(topic, message, payloads):
+                    send(effect.peers, frame)
+                case Deliver():
                     if self._is_alone:
                         self._turn.end()
-                    listener.on_deliver(topic, message, payloads)
+                    listener.on_deliver(effect.topic, effect.message, effect.payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)
                 case Acknowledged(topic, counter):

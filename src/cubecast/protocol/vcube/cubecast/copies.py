@@ -13,11 +13,11 @@ class Copy:
         "source",
     )
 
-    def __init__(self, packet: Publication, destinations: Destinations, covered: int) -> None:
+    def __init__(self, source: Life, packet: Publication, destinations: Destinations, covered: int) -> None:
         self.packet = packet
         self.destinations = destinations
-        self.source = Life(packet.message.source, packet.message.incarnation)
-        self.first: Counter = packet.message.counter
+        self.source = source
+        self.first: Counter = packet.message[2]
         self.last: Counter = self.first + len(packet.payloads) - 1
         self.covered = covered
         """Mask of the destinations known to have it."""
@@ -35,5 +35,5 @@ class Copy:
         """Mask of the children that were sent it and have not answered."""
         return self._tried & ~self.covered
 
-    def try_child(self, child: NodeId) -> None:
-        self._tried |= 1 << child
+    def try_children(self, mask: int) -> None:
+        self._tried |= mask

@@ -1,5 +1,6 @@
 """Delivery in causal order within one subscription: what was delivered, what is held, what is lost."""
 
+from collections import deque
 from collections.abc import Callable
 
 from cubecast.ids import Counter, MessageId, Topic
@@ -51,11 +52,10 @@ class Delivery:
         """A publication addressed to this subscription arrived, for the first time here."""
         progress = self._begin(copy.source, copy.packet.starts)
         if copy.last > progress.last:
-            self._examine([copy])
+            self._examine(copy)
 
     def deliver_own(self, copy: Copy) -> None:
-        self._begin(copy.source, copy.packet.starts)
-        self._deliver(copy)
+        self._deliver(copy, self._begin(copy.source, copy.packet.starts))
 
     def declare_lost(self, exists: Exists) -> None:
         """Everything about the faulty is known: what nobody has will not come, for anybody who waits for it."""
@@ -96,7 +96,7 @@ class Delivery:
 
     def _begin(self, source: Life, starts: tuple[Start, ...]) -> _Progress:
         """Where this subscription starts with the source, as the source says."""
-        start = self._start(starts)
+        start = self._start(starts) if starts else None
         progress = self._progress.get(source)
         if progress is None:
             if start is None:
@@ -112,26 +112,30 @@ class Delivery:
                 return counter
         return None
 
-    def _examine(self, arrived: list[Copy]) -> None:
+    def _examine(self, *copies: Copy) -> None:
+        arrived = deque(copies)
         while arrived:
-            copy = arrived.pop(0)
-            missing = self._missing(copy)
+            copy = arrived.popleft()
+            progress = self._progress[copy.source]
+            missing = self._missing(copy, progress.last)
             if missing is not None:
                 self._pending.hold(*missing, copy)
-            elif copy.last > self._progress[copy.source].last:
-                self._deliver(copy)
-                arrived += self._pending.release(copy.source, copy.last)
+            elif copy.last > progress.last:
+                self._deliver(copy, progress)
+                if self._pending.waiting:
+                    arrived.extend(self._pending.release(copy.source, copy.last))
 
-    def _missing(self, copy: Copy) -> tuple[Life, Counter] | None:
-        if self._progress[copy.source].last < copy.first - 1:
+    def _missing(self, copy: Copy, last: Counter) -> tuple[Life, Counter] | None:
+        if last < copy.first - 1:
             return copy.source, copy.first - 1
         known = self._progress
         for dependency in copy.packet.dependencies:
-            progress = known.get(dependency[:2])  # type: ignore[call-overload]  # a Life, without the cost of making one
-            if progress is None or progress.last < dependency.counter:
-                source = Life(dependency.source, dependency.incarnation)
+            node, incarnation, counter, _, _ = dependency
+            progress = known.get((node, incarnation))  # type: ignore[call-overload]  # cheaper than making a Life
+            if progress is None or progress.last < counter:
+                source = Life(node, incarnation)
                 if not self._is_excused(source, progress, dependency):
-                    return source, dependency.counter
+                    return source, counter
         return None
 
     def _is_excused(self, source: Life, progress: _Progress | None, dependency: Dependency) -> bool:
@@ -141,11 +145,11 @@ class Delivery:
             return True
         return self._context.is_closed(source)
 
-    def _deliver(self, copy: Copy) -> None:
-        progress = self._progress[copy.source]
-        self._state_cut(copy.source, progress)
-        message = copy.packet.message
-        self._context.emit(Deliver(self._topic, message, copy.packet.payloads))
+    def _deliver(self, copy: Copy, progress: _Progress) -> None:
+        if not progress.stated:
+            self._state_cut(copy.source, progress)
+        packet = copy.packet
+        self._context.effects.append(Deliver(self._topic, packet.message, packet.payloads))
         progress.last = copy.last
         if self._has_lost:
             self._name_lost(copy)
@@ -158,9 +162,8 @@ class Delivery:
                 self._barrier.lost(dependency, copy)
 
     def _state_cut(self, source: Life, progress: _Progress) -> None:
-        if not progress.stated:
-            progress.stated = True
-            self._context.emit(Cut(self._topic, MessageId(*source, progress.cut)))
+        progress.stated = True
+        self._context.emit(Cut(self._topic, MessageId(*source, progress.cut)))
 
     def _lose(self, source: Life, counter: Counter, dependant: Copy, exists: Exists) -> bool:
         """Declare the next missing publications of a source lost, up to the counter waited for; False if they exist."""
@@ -173,12 +176,13 @@ class Delivery:
             end += 1
         if end == progress.last:
             return False
-        self._state_cut(source, progress)
+        if not progress.stated:
+            self._state_cut(source, progress)
         missing = tuple(MessageId(*source, lost) for lost in range(progress.last + 1, end + 1))
         self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
         progress.last = progress.lost = end
         self._has_lost = True
-        self._examine(self._pending.release(source, end))
+        self._examine(*self._pending.release(source, end))
         return True
 
 

@@ -31,6 +31,7 @@ class TopicState:
     def __init__(self, context: Context, topic: Topic) -> None:
         self._context = context
         self._topic = topic
+        self.me = Life(context.node, context.by)
         self.view = View()
         self.dissemination = Dissemination(context, topic)
         self.barrier = Barrier(self.dissemination)
@@ -51,10 +52,6 @@ class TopicState:
         self._starts: list[tuple[Counter, int]] = []
         self._owed = 0
         """Mask of the nodes that were not told yet that what they keep is stable."""
-
-    @property
-    def me(self) -> Life:
-        return Life(self._context.node, self._context.by)
 
     def found(self, members: int) -> None:
         """These nodes subscribed before the start, and everybody knows."""
