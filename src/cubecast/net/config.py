@@ -33,8 +33,10 @@ class NodeConfig:
     dimension: int = 6
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = 16
-    eager: int = 6
+    eager: int = 8
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
+    direct: int = 15
+    """To so many others at most a source sends small publications itself while little is under way; 0: never."""
     max_batch: int = 512
     max_batch_bytes: int = 256 << 10
     max_payload: int = MAX_PAYLOAD
@@ -83,6 +85,7 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             eager=self.eager,
+            direct=self.direct,
             max_batch=self.max_batch,
             max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,

@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         transport.write(b"".join(out))
         out.clear()
         self._out_bytes = 0
-        if transport.get_write_buffer_size() > self.budget:
+        if (self.is_full or self.budget < FULL_ABOVE) and transport.get_write_buffer_size() > self.budget:
             self.abort(f"it does not read: {transport.get_write_buffer_size()} bytes wait for it")
 
     @property

@@ -93,20 +93,33 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now, turn = monotonic(), self._turn
-        turn.is_held = True
+        now = monotonic()
         self._is_alone = len(frames) == 1
-        try:
+        with self._turn:
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
-                else:
+                elif self._is_watched or self._is_busy:
                     self._input("packet", now, sender, packet)
+                else:
+                    self._take(now, sender, packet)
+        self._is_alone = False
+
+    def _take(self, now: float, sender: NodeId, packet: Any) -> None:
+        """As `_input` does it, when nobody records what happens."""
+        self._is_busy = True
+        try:
+            self._apply(now, self.machine.on_packet(now, sender, packet))
+            while self._inputs:
+                self._step(*self._inputs.popleft())
         finally:
-            turn.is_held = self._is_alone = False
-            turn.end()
+            self._is_busy = False
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._journal is not None or self._recorder is not None or self.watcher is not None
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""

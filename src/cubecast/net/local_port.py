@@ -14,6 +14,7 @@ from cubecast.net.patterns import check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
+from cubecast.net.turn import Turn
 
 Call = Callable[..., None]
 
@@ -27,9 +28,12 @@ class LocalPort:
         self._hold_back = hold_back
         self._let_through = let_through
         self._subscriptions = Subscriptions()
+        self.on_deliver = self._subscriptions.deliver
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
+        self.turn = Turn()
+        """Of the links: what is published is written without another pass through the event loop."""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
@@ -110,12 +114,13 @@ class LocalPort:
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
-        for out in dirty:
-            out.is_dirty = False
-            if self._subscriptions.is_paused(out.topic):
-                continue  # publishing here would deliver here, where somebody is full
-            if out.is_worth_a_call:
-                self._call("publish", out.topic, out.take(), out.is_awaited)
+        with self.turn:
+            for out in dirty:
+                out.is_dirty = False
+                if self._subscriptions.is_paused(out.topic):
+                    continue  # publishing here would deliver here, where somebody is full
+                if out.is_worth_a_call:
+                    self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -144,9 +149,6 @@ class LocalPort:
             await self.on_close()
 
     # What the machine says
-
-    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
-        self._subscriptions.deliver(topic, message, payloads)
 
     def on_published(self, topic: Topic, count: int) -> None:
         out = self._outgoing[topic]

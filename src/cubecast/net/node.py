@@ -38,10 +38,11 @@ class LiveNode:
         self.config = config
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused)
-        self._peers = Peers(self._directory, events, config)
+        self._events = Events(lambda sender, frames: None, self._on_up, self._on_down, self._on_refused)
+        self._peers = Peers(self._directory, self._events, config)
         self.reception = Reception(config, self._directory, self._peers)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
+        self.port.turn = self._peers.turn
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
@@ -103,6 +104,7 @@ class LiveNode:
             recorder=recorder,
         )
         self._driver.watcher = self._stepped
+        self._events.packets = self._driver.packets
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -222,10 +224,6 @@ class LiveNode:
             self._driver.let_through(topic)
 
     # Links
-
-    def _on_packets(self, sender: NodeId, frames: list[bytes]) -> None:
-        if self._driver is not None:
-            self._driver.packets(sender, frames)
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)

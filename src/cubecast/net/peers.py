@@ -197,12 +197,12 @@ class Peers:
         if old is not None:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
-        packets = self._events.packets
+        events = self._events
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
-            if frames[-1][0] == CONTROL or any(frame[0] == CONTROL for frame in frames):
+            if frames[0][0] == CONTROL or (len(frames) > 1 and any(frame[0] == CONTROL for frame in frames)):
                 frames = self._take_control(node, frames)
-            packets(node, frames)
+            events.packets(node, frames)
 
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
         self._events.up(node)

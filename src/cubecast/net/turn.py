@@ -21,6 +21,13 @@ class Turn:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._end)
 
+    def __enter__(self) -> None:
+        self.is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self.is_held = False
+        self.end()
+
     def end(self) -> None:
         """Write now."""
         writers, self._writers = self._writers, []

@@ -2,15 +2,17 @@
 
 from cubecast.ids import Counter, NodeId
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Life, Publication
+from cubecast.protocol.vcube.cubecast.packets import Direct, Life, Publication
+
+EVERYBODY = -1  # as a mask
 
 
 class Copy:
     """A publication this node keeps."""
 
     __slots__ = (
-        *("_tried", "age", "covered", "destinations", "duty", "first", "last", "packet", "parents", "postponed"),
-        "source",
+        *("_tried", "age", "covered", "destinations", "duty", "first", "is_direct", "last", "packet", "parents"),
+        *("postponed", "source"),
     )
 
     def __init__(self, source: Life, packet: Publication, destinations: Destinations, covered: int) -> None:
@@ -19,6 +21,7 @@ class Copy:
         self.source = source
         self.first: Counter = packet.message[2]
         self.last: Counter = self.first + len(packet.payloads) - 1
+        self.is_direct = type(packet) is Direct
         self.covered = covered
         """Mask of the destinations known to have it."""
         self.duty = 0
@@ -29,6 +32,12 @@ class Copy:
         """Mask of the ids whose turn is put off until something it depends on is here."""
         self._tried = 0
         self.age = 0
+
+    def orphaned(self) -> None:
+        """Its source is faulty: whoever has it answers for everybody, and hands it on along trees."""
+        self.duty = EVERYBODY
+        if isinstance(self.packet, Direct):
+            self.packet, self.is_direct = self.packet.handed_on(), False
 
     @property
     def tried(self) -> int:

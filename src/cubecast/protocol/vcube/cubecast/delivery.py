@@ -50,9 +50,11 @@ class Delivery:
 
     def receive(self, copy: Copy) -> None:
         """A publication addressed to this subscription arrived, for the first time here."""
-        progress = self._begin(copy.source, copy.packet.starts)
-        if copy.last > progress.last:
-            self._examine(copy)
+        progress = self._progress.get(copy.source)
+        if progress is None or copy.packet.starts:
+            progress = self._begin(copy.source, copy.packet.starts)
+        if copy.last > progress.last and self._deliver_or_hold(copy, progress) and self._pending.waiting:
+            self._examine(self._pending.release(copy.source, copy.last))
 
     def deliver_own(self, copy: Copy) -> None:
         self._deliver(copy, self._begin(copy.source, copy.packet.starts))
@@ -112,18 +114,24 @@ class Delivery:
                 return counter
         return None
 
-    def _examine(self, *copies: Copy) -> None:
-        arrived = deque(copies)
+    def _examine(self, released: list[Copy]) -> None:
+        """What was held waits no longer for what it waited for."""
+        arrived = deque(released)
         while arrived:
             copy = arrived.popleft()
-            progress = self._progress[copy.source]
-            missing = self._missing(copy, progress.last)
-            if missing is not None:
-                self._pending.hold(*missing, copy)
-            elif copy.last > progress.last:
-                self._deliver(copy, progress)
-                if self._pending.waiting:
-                    arrived.extend(self._pending.release(copy.source, copy.last))
+            if self._deliver_or_hold(copy, self._progress[copy.source]):
+                arrived.extend(self._pending.release(copy.source, copy.last))
+
+    def _deliver_or_hold(self, copy: Copy, progress: _Progress) -> bool:
+        """True when it was delivered."""
+        missing = self._missing(copy, progress.last)
+        if missing is not None:
+            self._pending.hold(*missing, copy)
+            return False
+        if copy.last <= progress.last:
+            return False
+        self._deliver(copy, progress)
+        return True
 
     def _missing(self, copy: Copy, last: Counter) -> tuple[Life, Counter] | None:
         if last < copy.first - 1:
@@ -182,7 +190,7 @@ class Delivery:
         self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
         progress.last = progress.lost = end
         self._has_lost = True
-        self._examine(*self._pending.release(source, end))
+        self._examine(self._pending.release(source, end))
         return True
 
 

@@ -4,20 +4,21 @@ A node that received a publication from j answers for the block of ids j handed 
 cluster of j it lies in. It picks one child per cluster among the destinations that still miss the publication, and
 acknowledges to j when no living destination of the block misses it. When a child is held faulty the next one of its
 block is picked by the same rule. The source answers for everybody; so does every holder once the source is faulty.
+Small groups need no tree while little is under way: a `Direct` publication goes from its source to each destination,
+which answers for itself alone.
 """
 
 from collections.abc import Callable, Iterator
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.copies import Copy
+from cubecast.protocol.vcube.cubecast.copies import EVERYBODY, Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Ask, Life, Publication
+from cubecast.protocol.vcube.cubecast.packets import Ask, Direct, Life, Publication
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.postponing import Postponing
 from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of, mask_of
 
-EVERYBODY = -1  # as a mask
 MOST_PLANS = 64
 
 
@@ -27,8 +28,10 @@ class Dissemination:
     def __init__(self, context: Context, topic: Topic) -> None:
         self._context = context
         self._topic = topic
+        self._own = 1 << context.node
         self._copies: dict[Life, dict[Counter, Copy]] = {}
         self._plans: dict[int, tuple[tuple[NodeId, ...], int]] = {}
+        self._last_ids: tuple[int, tuple[NodeId, ...]] = (0, ())
         self._known_blocks: dict[NodeId, tuple[int, int]] = {}
         self.stable: dict[Life, Counter] = {}
         """Per source, up to where everything is known to be everywhere it belongs."""
@@ -86,11 +89,14 @@ class Dissemination:
         if copy is None:
             copy = self._keep(source, packet, destinations)
             if self._context.registry.is_dead(source):
-                copy.duty = EVERYBODY
+                copy.orphaned()
         copy.covered |= 1 << sender
-        copy.parents[sender] = part = self._blocks(sender)[1]
-        copy.duty |= part
-        self.advance(copy)
+        if type(packet) is Direct and not copy.duty:
+            self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
+        else:
+            copy.parents[sender] = part = self._own if type(packet) is Direct else self._blocks(sender)[1]
+            copy.duty |= part
+            self.advance(copy)
         if new and self._postponing is not None:
             self._wake(source)
         return copy if new else None
@@ -115,11 +121,12 @@ class Dissemination:
 
     def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
         """A child answers for its block; the copy, when it is one we keep."""
-        copies = self._copies.get(message[:2])  # type: ignore[call-overload]  # a Life, without the cost of making one
+        life = message[:2]  # equal to a Life, without the cost of making one
+        copies: dict[Counter, Copy] | None = self._copies.get(life)  # type: ignore[call-overload]
         copy = None if copies is None else copies.get(message[2])
         if copy is None or not copy.tried >> sender & 1:
             return None
-        copy.covered |= self._blocks(sender)[0]
+        copy.covered |= 1 << sender if copy.is_direct else self._blocks(sender)[0]
         if self._postponing is not None or self._context.registry.is_dead(copy.source):
             self.advance(copy)
         else:
@@ -141,7 +148,7 @@ class Dissemination:
     def source_died(self, source: Life) -> None:
         """Whoever holds something of a faulty source answers for it from now on."""
         for copy in self.copies_of(source):
-            copy.duty = EVERYBODY
+            copy.orphaned()
 
     def peer_died(self, node: NodeId) -> None:
         if self._postponing is not None:
@@ -176,7 +183,7 @@ class Dissemination:
                 context.send((source.node,), ask)
 
     def _keep(self, source: Life, packet: Publication, destinations: Destinations) -> Copy:
-        copy = Copy(source, packet, destinations, 1 << self._context.node)
+        copy = Copy(source, packet, destinations, self._own)
         copies = self._copies.get(source)
         if copies is None:
             copies = self._copies[source] = {}
@@ -186,6 +193,11 @@ class Dissemination:
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
         me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
+        if copy.is_direct:
+            targets = wanted if again else wanted & ~copy.tried
+            copy.try_children(targets)
+            self._context.send(self._ids(targets), self._context.restamped(copy.packet))
+            return
         if self._postponing is None and not orphan and not copy.tried and not again:
             self._begin(copy, wanted)
             return
@@ -218,6 +230,11 @@ class Dissemination:
             plan = self._plans[wanted] = children, mask_of(children)
         copy.try_children(plan[1])
         self._context.send(plan[0], self._context.restamped(copy.packet))
+
+    def _ids(self, mask: int) -> tuple[NodeId, ...]:
+        if mask != self._last_ids[0]:
+            self._last_ids = mask, tuple(ids_of(mask))
+        return self._last_ids[1]
 
     def _one_per_cluster(self, wanted: int) -> Iterator[NodeId]:
         me = self._context.node

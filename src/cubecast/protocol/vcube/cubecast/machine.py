@@ -127,7 +127,7 @@ class Cubecast:
                 self._on_alone_timeout(now)
             case Timer.ACKS:
                 self._acks_set = False
-                self._life.context.hurry_acks()
+                self._life.context.ripen_acks()
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
@@ -218,7 +218,7 @@ class Cubecast:
             if not self._life.context.registry.is_alive(sender, packet.by):
                 self._discard(packet)
                 return
-        if type(packet) is Publication:
+        if isinstance(packet, Publication):
             self._on_publication(sender, packet)
         else:
             self._dispatch(sender, packet)
@@ -285,7 +285,7 @@ class Cubecast:
         effects = context.finish()
         if not self._acks_set and context.has_acks:
             self._acks_set = True
-            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay))
+            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay / 2))
         return effects
 
     # Publications

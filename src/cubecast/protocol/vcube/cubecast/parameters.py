@@ -34,6 +34,8 @@ class Parameters:
     """Own publications (batches) per topic that may be unstable at a time."""
     eager: int = 0
     """With so many unstable only full publications leave; smaller ones wait for company. 0: they never do."""
+    direct: int = 0
+    """To so many others at most a source sends small publications itself while few are under way: one hop, no tree."""
     max_batch: int = 512
     """Messages per publication at most."""
     max_batch_bytes: int = 65_536
@@ -58,8 +60,9 @@ class Parameters:
         for name in ("retry", "round_length", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
-        if self.eager < 0:
-            raise BadInput(f"eager must be at least 0, not {self.eager}")
+        for name in ("eager", "direct"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"{name} must be at least 0, not {getattr(self, name)}")
         if not 0 <= self.ack_delay < self.retry:
             raise BadInput(f"ack_delay must be at least 0 and less than retry, not {self.ack_delay}")
         if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
@@ -74,7 +77,7 @@ class Parameters:
     @property
     def hurry_from(self) -> int:
         """The own publication that makes so many unstable asks to be acknowledged at once: soon the next ones wait."""
-        return max(1, min(self.eager or self.window, self.window) // 2)
+        return max(1, 3 * min(self.eager or self.window, self.window) // 4)
 
     @property
     def universe(self) -> int:

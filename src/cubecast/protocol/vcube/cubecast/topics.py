@@ -14,9 +14,13 @@ from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.packets import Entry, Life, Publication, Stable, Start, Wave, bitmap
+from cubecast.protocol.vcube.cubecast.packets import Direct, Entry, Life, Publication, Stable, Start, Wave, bitmap
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.views import View
 from cubecast.protocol.vcube.topology import ids_of
+
+DIRECT_BYTES = 16 << 10
+"""Larger publications are worth sharing the work of sending them."""
 
 
 @dataclass(slots=True)
@@ -163,7 +167,9 @@ class TopicState:
         destinations = self.view.destinations(context.registry)
         self._note_starts(first, destinations)
         named, direct = self.barrier.dependencies(self.me, destinations)
-        packet = Publication(
+        is_pressed = self.unstable + 1 >= context.parameters.hurry_from
+        kind = Publication if is_pressed or not self._is_small(payloads, destinations) else Direct
+        packet = kind(
             context.by,
             context.dead,
             self._topic,
@@ -174,7 +180,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
-            self.hurried or self.unstable + 1 >= context.parameters.hurry_from,
+            self.hurried or is_pressed,
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
@@ -185,6 +191,14 @@ class TopicState:
         if self.delivery is not None:
             self.delivery.deliver_own(copy)
         self.check_stable()
+
+    def _is_small(self, payloads: tuple[bytes, ...], destinations: Destinations) -> bool:
+        """Are both the publication and the group so small that a tree, when nothing presses, would only add hops?"""
+        parameters = self._context.parameters
+        if not parameters.direct or parameters.aggregation is Aggregation.ON:
+            return False
+        others = (destinations.mask & ~(1 << self._context.node)).bit_count()
+        return others <= parameters.direct and sum(map(len, payloads)) <= DIRECT_BYTES
 
     def _note_starts(self, first: Counter, destinations: Destinations) -> None:
         """A member's starting counter is repeated until the publication that first addressed it is stable."""

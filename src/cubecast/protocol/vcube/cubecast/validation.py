@@ -40,12 +40,13 @@ class Validator:
             raise RemoteProtocolError(f"sender {sender} is not an id of this cube")
         if sender == self._node:
             raise RemoteProtocolError(f"somebody else claims to be node {sender}")
-        self._life(sender, packet.by)
+        if packet.by < 0:
+            self._life(sender, packet.by)
         for node, dead in packet.dead:
             self._life(node, dead)
             if node == self._node and dead > incarnation:
                 raise RemoteProtocolError(f"incarnation {dead} of node {node} does not exist yet")
-        if type(packet) is Publication:
+        if isinstance(packet, Publication):
             self._publication(packet, incarnation)
         else:
             self._other(sender, packet, incarnation)
@@ -58,8 +59,9 @@ class Validator:
                 for publication in packet.publications():
                     self._publication(publication, incarnation)
             case Ack():
-                for message in packet.messages:
-                    self._message(message.source, message.incarnation, message.counter)
+                for node, lived, counter in packet.messages:
+                    if not 0 <= node < self._size or lived < 0 or counter < 1:
+                        self._message(node, lived, counter)
             case Ask() | Stable():
                 if packet.counter < 0:
                     raise RemoteProtocolError(f"counter {packet.counter} is negative")
