@@ -82,8 +82,6 @@ class Driver:
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
-        self._is_alone = False
-        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
 
@@ -94,8 +92,8 @@ class Driver:
         if self._stopped:
             return
         now = monotonic()
-        self._is_alone = len(frames) == 1
         with self._turn:
+            self._turn.is_short = len(frames) == 1
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
@@ -105,7 +103,6 @@ class Driver:
                     self._input("packet", now, sender, packet)
                 else:
                     self._take(now, sender, packet)
-        self._is_alone = False
 
     def _take(self, now: float, sender: NodeId, packet: Any) -> None:
         """As `_input` does it, when nobody records what happens."""
@@ -222,8 +219,8 @@ class Driver:
                         frame = packet.frame = encode(packet)
                     send(effect.peers, frame)
                 case Deliver():
-                    if self._is_alone:
-                        self._turn.end()
+                    if self._turn.is_short:
+                        self._turn.end()  # forward, then deliver
                     listener.on_deliver(effect.topic, effect.message, effect.payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)

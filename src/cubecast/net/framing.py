@@ -73,7 +73,11 @@ class Splitter:
         if self._need == HEADER.size or len(pieces[0]) < HEADER.size:
             return b"".join(pieces)
         last, surplus = pieces[-1], self._size - self._need
-        body = [memoryview(pieces[0])[HEADER.size :], *pieces[1:-1], memoryview(last)[: len(last) - surplus]]
+        body: list[bytes | memoryview] = [
+            memoryview(pieces[0])[HEADER.size :],
+            *pieces[1:-1],
+            memoryview(last)[: len(last) - surplus],
+        ]
         frames.append(_checked(b"".join(body), pieces[0][: HEADER.size]))
         return last[len(last) - surplus :]
 

@@ -115,6 +115,7 @@ class LocalPort:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
         with self.turn:
+            self.turn.is_short = len(dirty) == 1
             for out in dirty:
                 out.is_dirty = False
                 if self._subscriptions.is_paused(out.topic):

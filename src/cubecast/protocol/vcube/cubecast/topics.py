@@ -148,7 +148,9 @@ class TopicState:
         parameters, queue = self._context.parameters, self.queue
         batch = tuple(islice(queue, parameters.max_batch))
         size = sum(map(len, batch))
-        if size > parameters.max_batch_bytes + parameters.max_batch_bytes // 8:  # rather a little more than a crumb left
+        if (
+            size > parameters.max_batch_bytes + parameters.max_batch_bytes // 8
+        ):  # rather a little more than a crumb left
             fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
             batch = batch[: max(1, fitting)]
             size = sum(map(len, batch))
