@@ -33,10 +33,12 @@ class NodeConfig:
     dimension: int = 6
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = 16
-    eager: int = 8
+    eager: int = 2
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
+    calm: int = 8
+    """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
     direct: int = 15
-    """To so many others at most a source sends small publications itself while little is under way; 0: never."""
+    """To so many others at most a source sends small publications itself while it is calm; 0: never."""
     max_batch: int = 512
     max_batch_bytes: int = 256 << 10
     max_payload: int = MAX_PAYLOAD
@@ -85,6 +87,7 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             eager=self.eager,
+            calm=self.calm,
             direct=self.direct,
             max_batch=self.max_batch,
             max_batch_bytes=self.max_batch_bytes,

@@ -150,7 +150,8 @@ def _settings(rng: Random, faults: tuple[Fault, ...]) -> dict[str, str]:
 
 def _later_settings(seed: int) -> dict[str, str]:
     """From a generator of their own, so that everything else of a seed's world stays what it was without them."""
-    return {"direct": str(Random(f"later settings of {seed}").choice((0, 0, 15)))}
+    rng = Random(f"later settings of {seed}")
+    return {"direct": str(rng.choice((0, 0, 15))), "calm": str(rng.choice((0, 0, 6)))}
 
 
 def _actions(

@@ -1,5 +1,7 @@
 """Publications that their source sends to everybody itself: who answers for whom, and when a tree is used after all."""
 
+from dataclasses import replace
+
 import pytest
 
 from cubecast.errors import BadInput
@@ -93,8 +95,8 @@ def test_one_that_reaches_us_from_others_after_its_source_died_is_ours_to_hand_o
     assert any("keeps" in line for line in machine.waiting())
 
 
-@pytest.mark.parametrize("changes", [{"direct": 6}, {"direct": 0}, {"aggregation": Aggregation.ON}, {"window": 1}])
-def test_large_groups_aggregation_and_publishers_under_pressure_use_trees(changes):
+@pytest.mark.parametrize("changes", [{"direct": 6}, {"direct": 0}, {"aggregation": Aggregation.ON}])
+def test_large_groups_and_aggregation_use_trees(changes):
     ((peers, packet),) = sent(Publication, node(0, **changes).publish(0.0, "t", [b"x"]))
     assert peers == (4, 2, 1) and type(packet) is Publication
 
@@ -104,10 +106,33 @@ def test_large_publications_use_trees():
     assert peers == (4, 2, 1) and type(packet) is Publication
 
 
-def test_when_several_are_under_way_the_next_ones_use_trees():
-    machine = node(0, window=8)
-    kinds = [type(packet) for _ in range(8) for _, packet in sent(Publication, machine.publish(0.0, "t", [b"x"]))]
-    assert kinds == [Direct] * 5 + [Publication] * 3
+def answers(counter):
+    return [(peer, Ack(0, (), "t", (MessageId(0, 0, counter),))) for peer in range(1, 8)]
+
+
+def test_a_source_that_was_made_to_wait_uses_trees_and_haste_until_one_finds_everything_stable():
+    machine = node(0, window=16, eager=1, calm=3, ack_delay=1.0)
+    first = [packet for _ in range(5) for _, packet in sent(Publication, machine.publish(0.0, "t", [b"x"]))]
+    assert [(type(one), one.hurry) for one in first] == [(Direct, False), (Direct, True), (Direct, True)]
+    answered = [effect for n in (1, 2, 3) for peer, ack in answers(n) for effect in machine.on_packet(1.0, peer, ack)]
+    ((peers, piled),) = sent(Publication, answered)
+    assert (peers, type(piled), piled.hurry, len(piled.payloads)) == ((4, 2, 1), Publication, True, 2)
+    assert not sent(Publication, machine.publish(2.0, "t", [b"y"])), "pressed, it has one under way at a time"
+    waited = [effect for peer, ack in answers(4) for effect in machine.on_packet(3.0, peer, ack)]
+    ((_, second),) = sent(Publication, waited)
+    assert type(second) is Publication and second.hurry, "it had to wait"
+    for peer, ack in answers(6):
+        machine.on_packet(4.0, peer, ack)
+    ((_, last),) = sent(Publication, machine.publish(5.0, "t", [b"z"]))
+    assert type(last) is Direct and not last.hurry
+
+
+def test_haste_of_a_source_is_answered_for_what_it_sent_before_as_well():
+    machine = node(4, ack_delay=1.0)
+    assert not sent(Ack, machine.on_packet(1.0, 0, direct()))
+    hasty = replace(direct().handed_on(), message=MessageId(0, 0, 2), hurry=True)
+    effects = machine.on_packet(1.1, 0, hasty)
+    assert sent(Ack, effects) == [((0,), Ack(0, (), "t", (FIRST,)))], "the second has to reach others first"
 
 
 def test_less_than_nobody_is_refused():

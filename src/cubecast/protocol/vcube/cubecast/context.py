@@ -62,6 +62,11 @@ class Context:
         if hurry:
             self._due[peer, topic] = None
 
+    def hurry(self, source: NodeId, topic: Topic) -> None:
+        """The source waits: what it sent here itself and is not answered yet is answered now."""
+        if (source, topic) in self._acks:
+            self._due[source, topic] = None
+
     @property
     def has_acks(self) -> bool:
         return bool(self._acks)

@@ -80,6 +80,8 @@ class Dissemination:
     def receive(self, sender: NodeId, source: Life, packet: Publication, destinations: Destinations) -> Copy | None:
         """Take over a part of the work; the copy when it is new here."""
         counter = packet.message[2]
+        if packet.hurry:
+            self._context.hurry(source.node, self._topic)
         if counter <= self.stable.get(source, 0) or self._context.is_closed(source):
             self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
             return None

@@ -49,6 +49,10 @@ class TopicState:
         self.queued_bytes = 0
         self.hurried = False
         """Somebody waits for the stability of what is queued."""
+        self.is_pressed = False
+        """Something had to wait for acknowledgements, and nothing since found everything before it stable."""
+        self._waited = False
+        """So did what is queued, or what left last."""
         self.counter: Counter = 0
         self._numbers = 0
         self._subscriptions = 0
@@ -122,14 +126,22 @@ class TopicState:
 
     def pump(self) -> None:
         """Publish what the window and our own wave allow."""
-        while self.queue and self.registered and self._may_publish():
+        if self.is_pressed and not self._waited and not self.unstable:
+            self.is_pressed = False
+        while self.queue and self.registered:
+            if not self._may_publish():
+                self.is_pressed = self._waited = True
+                break
             self._publish(self._next_batch())
+        else:
+            self._waited = False
         self.hurried = self.hurried and bool(self.queue)
 
     def _may_publish(self) -> bool:
         """While a few are under way the next one should be worth it: small ones wait and become one large one."""
         parameters, unstable = self._context.parameters, self.unstable
-        if unstable < parameters.eager or not parameters.eager:
+        few = parameters.eager if self.is_pressed else max(parameters.eager, parameters.calm)
+        if unstable < few or not parameters.eager:
             return unstable < parameters.window
         return self.has_full_batch and unstable < parameters.window
 
@@ -169,8 +181,7 @@ class TopicState:
         destinations = self.view.destinations(context.registry)
         self._note_starts(first, destinations)
         named, direct = self.barrier.dependencies(self.me, destinations)
-        is_pressed = self.unstable + 1 >= context.parameters.hurry_from
-        kind = Publication if is_pressed or not self._is_small(payloads, destinations) else Direct
+        kind = Publication if self.is_pressed or not self._is_small(payloads, destinations) else Direct
         packet = kind(
             context.by,
             context.dead,
@@ -182,7 +193,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
-            self.hurried or is_pressed,
+            self.hurried or self.is_pressed or self.unstable + 1 >= context.parameters.hurry_from,
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
@@ -195,7 +206,7 @@ class TopicState:
         self.check_stable()
 
     def _is_small(self, payloads: tuple[bytes, ...], destinations: Destinations) -> bool:
-        """Are both the publication and the group so small that a tree, when nothing presses, would only add hops?"""
+        """Are both the publication and the group so small that a tree would only add hops?"""
         parameters = self._context.parameters
         if not parameters.direct or parameters.aggregation is Aggregation.ON:
             return False
