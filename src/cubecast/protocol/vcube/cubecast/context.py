@@ -86,19 +86,22 @@ class Context:
         return effects
 
     def _send_acks(self) -> None:
-        """All when none may wait; else those somebody waits for, and ripening ones whose peer gets something anyway."""
-        acks, leaving = self._acks, self._due
-        if not self.parameters.ack_delay:
-            leaving = dict.fromkeys(acks)
-        elif self._ripening:
-            for effect in self.effects:
-                if isinstance(effect, Send):
-                    leaving.update((key, None) for key in self._ripening if key[0] in effect.peers)
-        for key in leaving:
-            message = Ack(self.by, self.dead, key[1], tuple(acks.pop(key)))
-            self.effects.append(Send((key[0],), message))
-            self._ripening.pop(key, None)
-        self._due = {}
+        """All when none may wait; else those somebody waits for, and ripening ones whose peer gets something anyway.
+
+        The latter go in front, because what is sent before the first delivery of a step is written together.
+        """
+        if self._ripening and self.parameters.ack_delay:
+            served = [peer for effect in self.effects if isinstance(effect, Send) for peer in effect.peers]
+            riding = [key for key in self._ripening if key[0] in served] if served else []
+            self.effects[:0] = [self._take_acks(key) for key in riding]
+        for key in list(self._due if self.parameters.ack_delay else self._acks):
+            if key in self._acks:
+                self.effects.append(self._take_acks(key))
+        self._due.clear()
+
+    def _take_acks(self, key: tuple[NodeId, Topic]) -> Send:
+        self._ripening.pop(key, None)
+        return Send((key[0],), Ack(self.by, self.dead, key[1], tuple(self._acks.pop(key))))
 
     def is_closed(self, life: tuple[NodeId, int]) -> bool:
         """Held faulty, and whatever survived of it is where it belongs."""
