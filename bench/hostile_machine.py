@@ -26,13 +26,17 @@ def torment(pick: Pick, steps: int) -> int:
     """Any exception but RemoteProtocolError is a finding. How many packets were taken."""
     tormented, taken = machine(), 0
     for now in range(1, steps + 1):
-        what = pick(12)
+        what = pick(14)
         if what == 0:
             tormented.on_timer(now, Timer.RETRY)
         elif what == 1:
             tormented.on_timer(now, Timer.ROUND)
         elif what == 2:
             tormented.publish(now, "t", (b"y",))
+        elif what == 12:
+            tormented.on_peer_down(now, pick(3))
+        elif what == 13:
+            tormented.on_peer_up(now, pick(3))
         else:
             frame = hostile_frame(pick) if what == 3 else encode(hostile_packet(pick))
             with suppress(RemoteProtocolError):

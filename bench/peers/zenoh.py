@@ -2,7 +2,6 @@
 
 import json
 import queue
-import socket
 import time
 from multiprocessing.connection import Connection
 from typing import Any
@@ -10,29 +9,24 @@ from typing import Any
 import zenoh
 
 from bench.peers.loop import DEADLINE, serve
+from cubecast.experiments.free_ports import free_addresses
 from cubecast.experiments.live_load.member import Load
 
 MOST_AT_ONCE = 2000
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Member:
     def __init__(self, number: int, members: int) -> None:
         self._number = number
         self._members = members
-        self._port = _free_port()
+        (self._at,) = free_addresses(1)
         self._arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._session: Any = None
         self._publisher: Any = None
         self._prefix = bytes([number])
 
     def address(self) -> str:
-        return f"tcp/127.0.0.1:{self._port}"
+        return f"tcp/{self._at}"
 
     def connect(self, addresses: list[str]) -> None:
         config = zenoh.Config()

@@ -92,7 +92,11 @@ def test_a_long_list_is_published_in_pieces_and_in_order():
     run(main())
 
 
-@pytest.mark.parametrize(("topic", "data"), [("a..b", 1), ("a.*", 1), ("t", object()), ("t", bytes(LARGEST + 1))])
+@pytest.mark.parametrize(
+    ("topic", "data"),
+    [("a..b", 1), ("a.*", 1), ("t", object()), ("t", bytes(LARGEST + 1))],
+    ids=["a hole", "a wildcard", "no payload", "too large"],
+)
 def test_bad_publications_are_refused(topic, data):
     async def main():
         client, _ = pair()

@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from cubecast.check import check_directory
 from support.commands import RunningNode, complaint, cubecast, running, running_node
 
 
@@ -36,6 +38,16 @@ def test_wildcards_and_json(pair: tuple[RunningNode, RunningNode]):
         assert subscriber.stop() == 0
 
 
+def test_what_was_said_before_can_be_read_from_the_log(tmp_path: Path):
+    with running_node("--data", tmp_path, "--log", ">") as keeper:
+        cubecast("pub", "story", "--node", keeper.address, text="once\nupon\na\ntime\n")
+        words = ("sub", "story", "--node", keeper.address)
+        ended = cubecast(*words, "--since", "beginning", "--count", 4)
+        assert ended.stdout.split() == ["once", "upon", "a", "time"]
+        third = json.loads(cubecast(*words, "--since", 3, "--count", 1, "--json").stdout)
+        assert (third["data"], third["offset"]) == ("a", 3) and third["time"] > 0
+
+
 def test_a_rate_is_kept(pair: tuple[RunningNode, RunningNode]):
     ended = cubecast("pub", "slow", "tick", "--count", 3, "--rate", 20, "--node", pair[0].address, "--json")
     assert json.loads(ended.stdout)["published"] == 3
@@ -52,9 +64,32 @@ def test_status_and_held(pair: tuple[RunningNode, RunningNode]):
     assert weather["members"] == [first.node]
     assert weather["publishers"] == [{"node": second.node, "incarnation": 0, "delivered": 1, "lag": 0}]
     held = json.loads(cubecast("held", "--node", first.address, "--json").stdout)
-    assert held["held"] == [] and held["node"] == first.node
+    assert (held["nodes"][0]["node"], held["nodes"][0]["held"], held["silent"]) == (first.node, [], {})
     assert "weather" in cubecast("status", "--node", first.address).stdout
-    assert "waits for" in cubecast("held", "--node", first.address).stdout
+    assert "node 0 holds 0 publications" in cubecast("held", "--node", first.address).stdout
+
+
+def test_watching_several_nodes(pair: tuple[RunningNode, RunningNode]):
+    nodes = [word for one in pair for word in ("--node", one.address)]
+    seen = cubecast("status", "--watch", "--interval", 0.1, "--times", 2, *nodes, "--node", "127.0.0.1:1")
+    assert seen.returncode == 0, seen.stderr
+    assert "holding" in seen.stdout and "2/2" in seen.stdout
+    assert "127.0.0.1:1 does not answer" in seen.stdout
+
+
+def test_a_trace_is_switched_on_and_off_and_collected(tmp_path):
+    with running_node("--http", "127.0.0.1:0", "--data", tmp_path, "--dimension", 3) as node:
+        where = ("--node", node.address)
+        assert "records to" in cubecast("trace", "on", *where, "--run", "one").stdout
+        told = json.loads(cubecast("trace", "off", *where, "--json").stdout)["nodes"]
+        assert [(one["node"], one["on"]) for one in told] == [(0, False)]
+    out = cubecast("trace", "collect", tmp_path / "traces" / "one", "--out", tmp_path / "trace")
+    assert out.returncode == 0 and "This trace is partial" in out.stdout
+    assert str(check_directory(tmp_path / "trace").verdict) == "VALID"
+
+
+def test_a_trace_needs_http(pair: tuple[RunningNode, RunningNode]):
+    assert "serves no HTTP; start it with --http" in complaint("trace", "on", "--node", pair[0].address)
 
 
 def test_a_node_leaves_in_good_order(pair: tuple[RunningNode, RunningNode]):
@@ -74,6 +109,8 @@ BAD_CLIENTS = {
     "publishing to a wildcard": (("pub", "a.*", "x"), "nothing is published to them"),
     "pattern": (("sub", "a.>.b"), "'>' stands for all the rest"),
     "count": (("sub", "a", "--count", "0"), "Invalid value for '--count'"),
+    "no place in a log": (("sub", "a", "--since", "lunch"), "'lunch' is no offset, no date and time"),
+    "no log": (("sub", "a", "--since", "beginning"), "this node keeps no log"),
 }
 
 

@@ -51,13 +51,28 @@ def test_three_start_at_once_and_one_comes_back(file: Path):
         assert members(nodes[0]) == {0: True, 1: True, 2: True}
 
 
+def test_a_rolling_restart_costs_a_reader_on_another_node_nothing(file: Path):
+    with ExitStack() as stack:
+        nodes = started(stack, file, 0, 1, 2)
+        where = ("--cluster", "static", "--node")
+        reader = stack.enter_context(running("sub", "news", *where, nodes[0].address, errors_too=True))
+        assert reader.line() == "subscribed to news"
+        for number in (1, 2):
+            assert nodes[number].stop() == 0
+            cubecast("pub", "news", f"without {number}", *where, nodes[3 - number].address)
+            (nodes[number],) = started(stack, file, number)
+            cubecast("pub", "news", f"with {number}", *where, nodes[number].address)
+        assert [reader.line() for _ in range(4)] == ["without 1", "with 1", "without 2", "with 2"]
+        assert members(nodes[0]) == {0: True, 1: True, 2: True}
+
+
 def test_mistakes_in_the_file(tmp_path: Path, file: Path):
     assert "this node's id 3 is not among them" in complaint("node", "--config", file, "--id", 3)
     wrong = tmp_path / "wrong.toml"
     wrong.write_text("dimension = 'two'\n")
-    assert "dimension must be a int" in complaint("node", "--config", wrong)
+    assert "dimension must be a whole number from 1 to 13" in complaint("node", "--config", wrong)
     wrong.write_text("colour = 1\n")
-    assert "unknown settings colour" in complaint("node", "--config", wrong)
+    assert "unknown key colour" in complaint("node", "--config", wrong)
     wrong.write_text("= 1\n")
     assert "is not valid TOML" in complaint("node", "--config", wrong)
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from cubecast.api.node import Node
-from cubecast.errors import Closed
+from cubecast.errors import BadInput, Closed
+from cubecast.net.client import ClientPort
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from support.cluster import FAST
@@ -60,6 +61,23 @@ def test_what_is_asked_before_the_start_is_refused_and_not_lost():
         async with node, node.subscribe("t") as heard:
             await node.publish("t", 2, wait="stable", timeout=5)
             assert (await heard.next(5)).data == 2
+
+    run(main(), 20)
+
+
+def test_a_node_that_leaves_takes_no_new_clients():
+    async def main():
+        node = LiveNode(NodeConfig(**FAST))
+        await node.start()
+        published = asyncio.Event()
+        node.port.published_all = published.wait  # something of its own is still under way
+        closing = asyncio.create_task(node.close())
+        await asyncio.sleep(0)
+        with pytest.raises(BadInput, match="this node is leaving"):
+            await ClientPort([node.address]).start(timeout=0.2)
+        assert not len(node.clients)
+        published.set()
+        await closing
 
     run(main(), 20)
 

@@ -5,8 +5,13 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.outgoing import ENOUGH
+from support.cluster import cluster
+from support.running import run
 
+BUDGETS = ("peer_budget", "topic_budget", "client_budget")
 EVERYWHERE = Address("0.0.0.0", 7400)
+HERE = Address("10.0.0.7", 7400)
 
 
 @pytest.mark.parametrize(
@@ -14,10 +19,21 @@ EVERYWHERE = Address("0.0.0.0", 7400)
     [
         ({"listen": EVERYWHERE}, "advertise"),
         ({"listen": Address("::", 7400)}, "advertise"),
+        ({"listen": EVERYWHERE, "advertise": HERE}, "without TLS .* --insecure"),
+        ({"listen": HERE}, "without TLS .* --insecure"),
         ({"dimension": 0}, "dimension"),
         ({"node": 64}, "does not exist"),
-        ({"max_payload": 1 << 21}, "largest payload"),
+        ({"max_payload": 1 << 21}, "max_payload must be"),
         ({"cluster": ""}, "cluster"),
+        *(({name: value}, f"{name} must be") for name in BUDGETS for value in (0, -1, 1 << 60, "much", True)),
+        *(({name: 0}, f"{name} must be") for name in ("window", "max_batch", "max_batch_bytes", "retry", "patience")),
+        ({"eager": -1}, "eager must be"),
+        ({"max_clients": -1}, "max_clients must be"),
+        ({"max_batch": ENOUGH + 1}, "max_batch must be"),
+        ({"retry": float("nan")}, "retry must be"),
+        ({"patience": float("inf")}, "patience must be"),
+        ({"round_length": 2.0, "patience": 3.0}, "two rounds"),
+        ({"node": -1}, "node must be"),
     ],
 )
 def test_refused(settings, reason):
@@ -26,4 +42,21 @@ def test_refused(settings, reason):
 
 
 def test_a_node_that_listens_everywhere_says_where_it_is_found():
-    assert NodeConfig(listen=EVERYWHERE, advertise=Address("10.0.0.7", 7400)).advertise == ("10.0.0.7", 7400)
+    assert NodeConfig(listen=EVERYWHERE, advertise=HERE, insecure=True).advertise == HERE
+
+
+@pytest.mark.parametrize("dimension", range(1, 14))
+def test_acknowledgements_kept_at_every_level_arrive_before_the_retry(dimension):
+    parameters = NodeConfig(retry=0.1, ack_delay=0.09).parameters(dimension, 0)
+    assert 0 < parameters.ack_delay * dimension < parameters.retry
+    assert NodeConfig().parameters(6, 0).ack_delay == NodeConfig().ack_delay
+
+
+@pytest.mark.parametrize("most", [1, ENOUGH])
+def test_the_smallest_and_the_largest_batches_work(most):
+    async def main():
+        async with cluster(2, max_batch=most) as (ann, bob), bob.subscribe("t", gaps="raise") as heard:
+            await ann.publish_batch("t", range(3000), wait="stable", timeout=20)
+            assert [(await heard.next(5)).data for _ in range(3000)] == list(range(3000))
+
+    run(main(), 40)

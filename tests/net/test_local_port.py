@@ -1,5 +1,8 @@
 """A node's own port: what it asks of the machine and of the driver."""
 
+import pytest
+
+from cubecast.errors import Closed
 from cubecast.ids import MessageId
 from cubecast.net.config import NodeConfig
 from cubecast.net.driver import Driver
@@ -41,6 +44,20 @@ def test_a_topic_that_begins_while_its_reader_is_full_is_held_back_too():
     assert through == ["a.b", "a.c"]
 
 
+def test_a_wildcard_hears_of_topics_that_are_named_at_its_node_later():
+    heard = []
+
+    class Listening(Quiet):
+        def on_batch(self, topic, first, payloads):
+            heard.append(topic)
+
+    port = a_port()
+    port.subscribe("a.*", Listening())
+    port.subscribe("a.b", Quiet())
+    port.on_deliver("a.b", MessageId(0, 0, 1), [b"x"])
+    assert heard == ["a.b"]
+
+
 def test_what_a_port_says_of_itself_is_bounded():
     async def main():
         port = a_port()
@@ -64,5 +81,18 @@ def test_a_bad_publication_that_had_to_wait_does_not_fail_its_reader():
         assert driver.held_back == {"t": 1}
         driver.let_through("t")
         assert driver.held_back == {}
+
+    run(main())
+
+
+def test_asking_about_a_topic_leaves_nothing_behind():
+    async def main():
+        port = a_port()
+        assert port.publish("t", ()) == 0
+        await port.stable("t", 0)
+        assert port.has_room("t") and port.describe()["outgoing_in_all"] == 0
+        port.shut(None)
+        with pytest.raises(Closed):
+            port.publish("t", ())
 
     run(main())

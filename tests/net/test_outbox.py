@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cubecast.net.gateway_messages import AwaitStable, Publish
-from cubecast.net.outbox import Outbox, Uncertain
+from cubecast.net.outbox import TOPICS_REMEMBERED, Outbox, Uncertain
 from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES, pieces
 
 CHARGE = 40 + MESSAGE_OVERHEAD
@@ -30,6 +30,17 @@ def test_no_more_is_sent_than_there_is_credit_for_and_room_is_made_by_taking():
     assert [message.topic for message in outbox.take()] == ["c"]
     outbox.taken(3)
     assert outbox.is_empty
+
+
+def test_how_far_a_topic_was_published_on_is_known_of_the_last_ones():
+    outbox = Outbox(budget=1000)
+    assert outbox.last("a") == 0
+    assert [outbox.publish(topic, [b"1", b"2"]) for topic in "abb"] == [2, 4, 6]
+    assert [outbox.last(topic) for topic in "abc"] == [2, 6, 0]
+    for number in range(TOPICS_REMEMBERED):
+        outbox.publish(str(number), [b""])
+    assert outbox.last("a") == outbox.accepted, "nobody remembers, so everything counts"
+    assert outbox.last("7") == 14
 
 
 def test_a_message_larger_than_the_credit_travels_alone():

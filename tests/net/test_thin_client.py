@@ -234,6 +234,22 @@ def test_who_published_nothing_waits_for_nothing():
     run(main())
 
 
+def test_who_published_nothing_on_a_topic_waits_for_nothing_there():
+    async def main():
+        doors = await opened(2)
+        ann = await connected(doors[0])
+        await ann.publish("t", 1, wait="stable", timeout=5)
+        await ann.stable("other", timeout=1)
+        doors[0].kill()
+        await until(lambda: len(doors[1].clients))
+        await ann.stable("other", timeout=1)
+        with pytest.raises(OutcomeUnknown):
+            await ann.stable("t", timeout=1)
+        await ann.close()
+
+    run(main())
+
+
 def test_what_two_nodes_deliver_comes_once():
     async def main():
         doors = await opened(2)

@@ -13,6 +13,8 @@ from typing import Any
 
 PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'cubecast'; from cubecast.cli import main; main()")
 DEADLINE = 60.0
+LIFETIME = 240.0
+"""Of what goes on until stopped: several commands may talk to it, each with a deadline of its own."""
 
 
 def cubecast(*arguments: object, text: str = "", deadline: float = DEADLINE) -> subprocess.CompletedProcess[str]:
@@ -51,7 +53,7 @@ class Running:
 
 @contextmanager
 def running(*arguments: object, errors_too: bool = False) -> Iterator[Running]:
-    """Killed when the block ends, and when the deadline passes, so that nobody waits for its next line for ever."""
+    """Killed when the block ends, and when its lifetime is over, so that nobody waits for its next line for ever."""
     process = subprocess.Popen(
         [*PROGRAM, *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -59,7 +61,7 @@ def running(*arguments: object, errors_too: bool = False) -> Iterator[Running]:
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )
-    watchdog = Timer(DEADLINE, process.kill)
+    watchdog = Timer(LIFETIME, process.kill)
     watchdog.start()
     try:
         yield Running(process)
@@ -76,6 +78,7 @@ class RunningNode(Running):
     node: int
     incarnation: int
     address: str
+    http: str | None = None
 
 
 @contextmanager

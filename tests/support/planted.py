@@ -236,7 +236,7 @@ def one_queue_for_all_topics() -> AbstractContextManager[object]:
             targets = state.view.children_below(None)
             if targets:
                 state.outstanding = packet
-                state.acks[packet.key] = [None, len(targets), []]
+                state.acks[packet.number] = state.view.place_below(None).awaited
                 effects.append(Send(targets, packet))
             else:
                 self._completed(state, packet, [], effects)

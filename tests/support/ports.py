@@ -1,13 +1,7 @@
-"""Ports for those who must know them before anybody listens."""
+"""Ports for those who must know them before anybody listens, as text."""
 
-import socket
-from contextlib import ExitStack
+from cubecast.experiments import free_ports
 
 
 def free_addresses(count: int) -> list[str]:
-    """Loopback addresses nobody listens on; all different, because all are open at once."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    return [str(address) for address in free_ports.free_addresses(count)]

@@ -37,6 +37,9 @@ from cubecast.trace.reader import Trace
 from cubecast.trace.schema import Kind
 from cubecast.wire.codec import decode, encode
 
+MOST_PACKETS_OF_A_DRAIN = 100_000
+"""Small worlds come to rest after hundreds; one that answers every packet with another never does."""
+
 
 def name(message: MessageId) -> str:
     """1.2 is the second publication of node 1; 1+.2 that of its second incarnation."""
@@ -189,8 +192,11 @@ class ScriptWorld:
 
     def do_drain(self) -> None:
         """drain: deliver oldest first until nothing is under way"""
+        arrived = 0
         while self.flying:
             self._arrive(self.flying.pop(0))
+            arrived += 1
+            assert arrived < MOST_PACKETS_OF_A_DRAIN, f"the world does not come to rest: {self.lines[-12:]}"
 
     def do_drop(self, link: str) -> None:
         """drop FROM>TO: the oldest packet of that link is lost"""

@@ -62,8 +62,8 @@ def foreign_imports(module: Module) -> Iterator[tuple[str, int]]:
 
 def text_files() -> list[Path]:
     """Every file of the tree that people write: sources, tests, benchmarks, scripts, documents."""
-    suffixes = {".py", ".md", ".toml", ".txt", ".json", ".html", ".css", ".js", ".csv", ".yml", ".yaml", ""}
-    tops = ("src", "tests", "bench", "docs", "scripts", "examples")
+    suffixes = {".py", ".md", ".toml", ".txt", ".json", ".html", ".css", ".js", ".csv", ".yml", ".yaml", ".service", ""}
+    tops = ("src", "tests", "bench", "docs", "scripts", "examples", "deploy")
     found = [path for top in tops for path in sorted((ROOT / top).rglob("*"))] + sorted(ROOT.glob("*"))
     return [
         path

@@ -2,21 +2,28 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from cubecast.api import requests
 from cubecast.api.envelope import seal, seal_all
 from cubecast.api.handover import Handover, OnBatch, OnGap
 from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
+from cubecast.api.log_reading import LogReading
 from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.net.log.ranges import TopicLog
+from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
 from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
+
+SinceLike: TypeAlias = int | float | datetime | PublisherCut | Since | Literal["beginning", "now"]
+Wait: TypeAlias = Literal["stable", "durable"]
 
 
 class Client:
@@ -36,22 +43,25 @@ class Client:
         data: Any,
         *,
         headers: Mapping[str, str] | None = None,
-        wait: Literal["stable"] | None = None,
+        wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
         """Publish bytes, text, or anything JSON can say.
 
         Returns when the message has its place behind everything published or read here before, which takes no turn of
-        the event loop unless the budget is used up. With `wait="stable"` returns when it reached everybody it is for.
+        the event loop unless the budget is used up. With `wait="stable"` returns when it reached everybody it is for,
+        with `wait="durable"` when it is on the disk of the node's log; `BadInput` when that keeps no such topic.
         Too late for `timeout`: `TimeoutError` when nothing was published, `OutcomeUnknown` when it was.
         """
         sealed = (seal(data, headers),)
         port = self._port
+        if wait is not None:
+            await self._check(wait, topic, timeout)
         if not port.has_room(topic):
             await self._room(topic, timeout)
         accepted = port.publish(topic, sealed)
         if wait is not None:
-            await self._stable(topic, accepted, timeout)
+            await self._reached(wait, topic, accepted, timeout)
 
     def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
         """Like `publish`, but raises `NoRoom` instead of waiting."""
@@ -65,7 +75,7 @@ class Client:
         topic: str,
         batch: Iterable[Any],
         *,
-        wait: Literal["stable"] | None = None,
+        wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
         """Publish messages in their order, as one piece where the budget allows.
@@ -74,16 +84,18 @@ class Client:
         """
         sealed = seal_all(batch)
         accepted = 0
+        if wait is not None:
+            await self._check(wait, topic, timeout)
         for chunk in pieces(sealed):
             if not self._port.has_room(topic):
                 await self._room(topic, timeout)
             accepted = self._port.publish(topic, chunk)
         if wait is not None and sealed:
-            await self._stable(topic, accepted, timeout)
+            await self._reached(wait, topic, accepted, timeout)
 
     async def stable(self, topic: str, *, timeout: float | None = None) -> None:
         """Wait until everything published here on the topic reached everybody it is for."""
-        await self._stable(topic, self._port.publish(check_topic(topic), ()), timeout)
+        await self._reached("stable", topic, self._port.publish(check_topic(topic), ()), timeout)
 
     async def _room(self, topic: str, timeout: float | None) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
@@ -95,14 +107,24 @@ class Client:
         except TimeoutError:
             raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
 
-    async def _stable(self, topic: str, accepted: int, timeout: float | None) -> None:
+    async def _check(self, wait: Wait, topic: str, timeout: float | None) -> None:
+        """Before anything is published: can what is waited for come at all?"""
+        if wait == "durable":
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._port.durable(check_topic(topic), 0)
+            except TimeoutError:
+                raise TimeoutError(f"{topic}: no node answered for {timeout} s; nothing was published") from None
+        elif wait != "stable":
+            raise BadInput(f"publications are waited for until they are stable or durable, not {wait!r}")
+
+    async def _reached(self, wait: Wait, topic: str, accepted: int, timeout: float | None) -> None:
         try:
             async with asyncio.timeout(timeout):
-                await self._port.stable(topic, accepted)
+                await (self._port.stable if wait == "stable" else self._port.durable)(topic, accepted)
         except TimeoutError:
-            raise OutcomeUnknown(
-                f"{topic}: published, and not known to have reached everybody in {timeout} s"
-            ) from None
+            what = "to have reached everybody" if wait == "stable" else "to be durable"
+            raise OutcomeUnknown(f"{topic}: published, and not known {what} in {timeout} s") from None
 
     # -- subscribing
 
@@ -114,7 +136,8 @@ class Client:
         gaps: Literal["yield"] = "yield",
         when_slow: str = ...,
         budget: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
+        since: SinceLike | None = ...,
         on_batch: OnBatch | None = ...,
         on_gap: OnGap | None = ...,
     ) -> Subscription[Message | Gap]: ...
@@ -126,7 +149,8 @@ class Client:
         gaps: Literal["raise", "ignore"],
         when_slow: str = ...,
         budget: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
+        since: SinceLike | None = ...,
     ) -> Subscription[Message]: ...
     def subscribe(
         self,
@@ -135,7 +159,8 @@ class Client:
         gaps: str = "yield",
         when_slow: str = "block",
         budget: int = DEFAULT_BUDGET,
-        patience: float = DEFAULT_PATIENCE,
+        patience: float | None = None,
+        since: SinceLike | None = None,
         on_batch: OnBatch | None = None,
         on_gap: OnGap | None = None,
     ) -> Subscription[Any]:
@@ -143,16 +168,31 @@ class Client:
 
         Without functions the result is read with `async for`, and `budget` bytes may wait to be read before `when_slow`
         (block, disconnect, drop-oldest, drop-newest) applies; one that blocks others and reads nothing for `patience`
-        seconds is cut off. With `on_batch` the function is called for each batch in the event loop, and must not block.
-        Gaps are yielded among the messages, raised as `Missed`, or ignored.
+        seconds (5) is cut off. With `on_batch` the function is called for each batch in the event loop, and must not
+        block. Gaps are yielded among the messages, raised as `Missed`, or ignored.
+
+        `since` begins in the node's log, at an offset, a time (float or datetime), behind a cut, at the "beginning", or
+        "now", and goes on live without a seam. Such a subscription makes nobody wait: when it is slow it reads on in
+        the log later.
         """
-        life = Lifecycle(self._port, check_pattern(pattern))
+        life = Lifecycle(self._port, check_pattern(pattern), None if since is None else start(since))
         sink: Inbox | Handover
         if on_batch is not None:
             sink = Handover(life, on_batch, on_gap, self)
         else:
             slow = _choice(WhenSlow, when_slow)
-            sink = Inbox(life, self, gaps=_choice(Gaps, gaps), when_slow=slow, budget=budget, patience=patience)
+            is_behind = since is not None
+            if patience is None and not is_behind:
+                patience = DEFAULT_PATIENCE
+            sink = Inbox(
+                life,
+                self,
+                gaps=_choice(Gaps, gaps),
+                when_slow=slow,
+                budget=budget,
+                patience=patience,
+                is_behind=is_behind,
+            )
         subscription: Subscription[Any] = Subscription(life, sink)
         life.open(sink)
         return subscription
@@ -174,6 +214,23 @@ class Client:
         service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
         self._services.add(service)
         return service
+
+    # -- the log
+
+    def read_log(self, topic: str, start: int | None = None, stop: int | None = None) -> LogReading:
+        """The messages of a topic with offsets from `start` on, before `stop`, in the log of this node, as Arrow.
+
+        `async for batch in …`, or `await ….table()`. Without limits all that is kept by now. `Forgotten` or
+        `DamagedLog` for offsets the log cannot give. Offsets count at one node only: when it is lost, reading ends.
+        """
+        return LogReading(self._port, check_topic(topic), start, stop)
+
+    async def log_topics(self) -> list[TopicLog]:
+        """The topics in the log of this node, with the first and the last offset of each."""
+        found: list[TopicLog] = []
+        while more := await self._port.log_topics(found[-1].topic if found else ""):
+            found += more
+        return found
 
     # -- the rest
 

@@ -1,31 +1,51 @@
-"""`cubecast status` and `cubecast held`: what a running node says about itself."""
+"""`cubecast status` and `cubecast held`: what running nodes say about themselves."""
 
 from typing import Any
 
 import click
 
+from cubecast.api.connect import Connecting
 from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, output, print_json
+from cubecast.errors import BadInput
+from cubecast.net.addresses import Address
 from cubecast.net.loop import run
-from cubecast.report.live_tables import held_table, status_tables
+from cubecast.report.held_chains import held_across, print_held
+from cubecast.report.live_tables import status_tables
+from cubecast.report.live_watch import watch
 
 STATUS_EXAMPLE = """
 \b
-Example:
+Examples:
   cubecast status --node 127.0.0.1:7400
+  cubecast status --watch --node 127.0.0.1:7400 --node 127.0.0.1:7401
 """
 HELD_EXAMPLE = """
 \b
-Example:
-  cubecast held --node 127.0.0.1:7400 --json
+Examples:
+  cubecast held --node 127.0.0.1:7400
+  cubecast held --node 127.0.0.1:7400 --node 127.0.0.1:7401 --json
 """
 
 
 @click.command(epilog=STATUS_EXAMPLE)
 @client_options
+@click.option("--watch", "watching", is_flag=True, help="Draw it anew every second, for each --node.")
+@click.option(
+    "--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between two looks."
+)
+@click.option("--times", type=click.IntRange(1), help="Look so often and stop.")
 @json_option
-def status(as_json: bool, **where: Any) -> None:
-    """Members, topics, queues and lag, as one node sees them."""
+def status(as_json: bool, watching: bool, interval: float, times: int | None, **where: Any) -> None:
+    """Members, topics, queues and lag, as one node sees them; with --watch rates and times of several."""
+    if watching:
+        if as_json:
+            raise BadInput("--watch is for people; ask again and again without it for JSON")
+        try:
+            run(watch(output, where["nodes"], lambda node: _one(node, where), where["timeout"], interval, times))
+        except KeyboardInterrupt:
+            return
+        return
     said = run(_ask(where))
     if as_json:
         print_json(said)
@@ -36,16 +56,26 @@ def status(as_json: bool, **where: Any) -> None:
 
 @click.command(epilog=HELD_EXAMPLE)
 @client_options
+@click.option("--only-named", is_flag=True, help="Look for what is missing at the nodes named, not at other members.")
 @json_option
-def held(as_json: bool, **where: Any) -> None:
-    """Which messages a node holds, waiting for which, since when."""
-    said = run(_ask(where))
+def held(as_json: bool, only_named: bool, **where: Any) -> None:
+    """Which messages nodes hold: what each waits for, link by link, where that is, and what comes next."""
+    for node in where["nodes"]:
+        Address.parse(node)
+    asking = held_across(where["nodes"], lambda node: _one(node, where), where["timeout"], ask_members=not only_named)
+    found = run(asking)
+    if not found["nodes"]:
+        raise BadInput("; ".join(f"{address}: {reason}" for address, reason in found["silent"].items()))
     if as_json:
-        print_json({name: said[name] for name in ("node", "incarnation", "held", "held_back", "waiting")})
+        print_json(found)
     else:
-        output.print(held_table(said))
+        print_held(output, found)
 
 
 async def _ask(where: dict[str, Any]) -> dict[str, Any]:
     async with connecting(**where) as client:
         return await client.status()
+
+
+def _one(node: str, where: dict[str, Any]) -> Connecting:
+    return connecting(**where | {"nodes": (node,)})

@@ -1,16 +1,32 @@
-"""What can be chosen about a live node, validated once. Times are in seconds, sizes in bytes."""
+"""What can be chosen about a live node, validated once. Times are in seconds, sizes in bytes.
 
-from dataclasses import dataclass, field
+The fields are the keys of the configuration file, the text below each is its documentation (`net.settings`).
+"""
+
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import get_type_hints
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
+from cubecast.net.framing import MAX_FRAME
+from cubecast.net.log.retention import Retention
+from cubecast.net.outgoing import ENOUGH
+from cubecast.net.patterns import check_pattern
+from cubecast.net.security.listening import check_listening
+from cubecast.net.security.settings import Limits, TlsSettings
+from cubecast.net.settings.fields import NO_LIMITS, setting, table
+from cubecast.net.settings.logs import Logging
+from cubecast.net.settings.values import Unfit, check_range
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
+MOST_BATCH_BYTES = 512 << 10
+"""Publications of several messages leave this much room in a packet for what they depend on."""
+TIB = 1 << 40
 
 LOOPBACK = Address("127.0.0.1", 0)
 ANYWHERE = ("0.0.0.0", "::")
@@ -19,6 +35,7 @@ ANYWHERE = ("0.0.0.0", "::")
 @dataclass(frozen=True, kw_only=True)
 class NodeConfig:
     listen: Address = LOOPBACK
+    """Where this node listens; port 0 stands for any free one."""
     advertise: Address | None = None
     """What others dial, when it is not what we listen on."""
     join: tuple[Address, ...] = ()
@@ -27,58 +44,104 @@ class NodeConfig:
     """A static cluster: everybody's address, this node's included; instead of `join`."""
     dial_through: dict[NodeId, Address] = field(default_factory=dict)
     """Where to dial a peer instead of at its own address, for tunnels and test proxies."""
-    node: NodeId | None = None
+    node: NodeId | None = setting(None, least=0, most=(1 << MAX_DIMENSION) - 1)
     """The id to hold; without, one is assigned."""
     cluster: str = "cubecast"
-    dimension: int = 6
+    """The cluster's name, 1 to 64 characters; nodes and clients of other clusters are refused."""
+    dimension: int = setting(6, least=1, most=MAX_DIMENSION)
     """The cube has 2^dimension ids; only the founder's counts."""
-    window: int = 16
-    eager: int = 2
+    window: int = setting(16, least=1, most=4096)
+    """Own publications (batches) per topic that may be under way at a time."""
+    eager: int = setting(2, least=0, most=4096)
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
-    calm: int = 8
+    calm: int = setting(8, least=0, most=4096)
     """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
-    direct: int = 15
+    direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
     """To so many others at most a source sends small publications itself while it is calm; 0: never."""
-    max_batch: int = 512
-    max_batch_bytes: int = 256 << 10
-    max_payload: int = MAX_PAYLOAD
+    max_batch: int = setting(512, least=1, most=ENOUGH)
+    """Messages per publication. Nodes of one cluster may differ."""
+    max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
+    """Bytes of messages per publication; a larger message goes alone."""
+    max_payload: int = setting(MAX_PAYLOAD, least=1, most=MAX_PAYLOAD, unit="bytes", reload=True)
+    """The largest message this node publishes."""
     aggregation: bool = False
     """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
-    retry: float = 0.5
-    ack_delay: float = 0.025
-    """How long acknowledgements that nobody waits for may be kept to travel together."""
-    round_length: float = 0.5
-    patience: float = 3.0
-    peer_budget: int = 32 << 20
-    """Bytes that may wait for a peer that does not read, before the link is cut."""
-    topic_budget: int = 4 << 20
+    retry: float = setting(0.5, least=0.001, most=3600, unit="seconds")
+    """After this long without an answer things are sent again; more than a round trip."""
+    ack_delay: float = setting(0.025, least=0, most=60, unit="seconds")
+    """How long acknowledgements that nobody waits for may be kept to travel together, at each level of a tree; never
+    longer than lets them arrive before `retry`."""
+    round_length: float = setting(0.5, least=0.001, most=3600, unit="seconds")
+    """How often living peers are tested."""
+    patience: float = setting(3.0, least=0.002, most=86_400, unit="seconds")
+    """A peer silent for this long is held faulty; at least two rounds."""
+    peer_budget: int = setting(32 << 20, least=MAX_FRAME, most=TIB, unit="bytes", reload=True)
+    """Bytes that may wait for a peer that does not read, before the link is cut; at least a largest frame."""
+    topic_budget: int = setting(4 << 20, least=1, most=TIB, unit="bytes", reload=True)
     """Bytes published on a topic that may be on their way, before publishers wait."""
-    client_budget: int = 8 << 20
+    client_budget: int = setting(8 << 20, least=MAX_FRAME, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for a client that does not read."""
-    max_clients: int = 1000
+    max_clients: int = setting(1000, least=0, most=1_000_000, reload=True)
+    """Thin clients served at a time; those that are connected stay when it is lowered."""
+    http: Address | None = None
+    """Where to serve health, metrics and pages; nowhere unless it is asked for."""
+    observe: bool = False
+    """Whether to count what happens even when nothing is served over HTTP; `cubecast status --watch` shows it."""
     journal: Path | None = None
     """Where to write the trace of this node."""
     journal_packets: bool = False
+    """Whether the trace tells of every packet, too."""
+    traces: Path | None = None
+    """Where journals go that are switched on at run time, a directory each; by default `traces` below `data`."""
     inputs: Path | None = None
     """Where to record the machine's inputs and effects, step by step, for `net.replay`."""
     data: Path | None = None
-    """Where the node remembers its incarnation."""
+    """Where the node remembers its incarnation, and keeps its log."""
+    log: tuple[str, ...] = ()
+    """Patterns of the topics whose messages are kept in a log under `data`; ">" for all."""
+    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes")
+    """Bytes that may wait for the log's disk, before publishers wait."""
+    log_quota: int = setting(0, least=0, most=TIB, unit="bytes")
+    """The log's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
+    retention: dict[str, Retention] = field(default_factory=dict)
+    """Per pattern what the log keeps of each topic; the first pattern that selects a topic counts, without one all."""
+    policy: Path | None = setting(None, file=True)
+    """Who may do what; without, every client may do everything."""
+    insecure: bool = False
+    """Listen beyond this machine without TLS."""
+    tls: TlsSettings | None = None
+    """Without, connections are not encrypted and nobody proves anything by a certificate."""
+    limits: Limits = table(Limits)
+    logging: Logging = table(Logging)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.dimension <= MAX_DIMENSION:
-            raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
+        hints = get_type_hints(NodeConfig)
+        for one in fields(self):
+            try:
+                check_range(hints[one.name], getattr(self, one.name), one.metadata.get("limits", NO_LIMITS))
+            except Unfit as error:
+                raise BadInput(f"{one.name} {error}") from None
         if self.peers and self.node not in self.peers:
             raise BadInput(f"the cluster file lists {sorted(self.peers)}; this node's id {self.node} is not among them")
         if self.node in self.peers and self.listen == LOOPBACK:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:
             raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
+        for address in (self.listen, self.http):
+            check_listening(address, has_tls=self.tls is not None, insecure=self.insecure)
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
-        if not 1 <= self.max_payload <= MAX_PAYLOAD:
-            raise BadInput(f"the largest payload must be between 1 and {MAX_PAYLOAD} bytes, not {self.max_payload}")
+        if self.log and self.data is None:
+            raise BadInput("a log needs a place: say with `data` where to keep it")
+        for pattern in (*self.log, *self.retention):
+            check_pattern(pattern)
         if not self.cluster or len(self.cluster) > 64:
-            raise BadInput("a cluster's name has 1 to 64 characters")
+            raise BadInput("a cluster's name (`cluster`) has 1 to 64 characters")
+        if self.patience < 2 * self.round_length:
+            raise BadInput(
+                f"patience must last at least two rounds of {self.round_length} s (`round_length`), "
+                f"or every late answer is a crash; it is {self.patience}"
+            )
 
     def parameters(self, dimension: int, founders: int) -> Parameters:
         """The protocol's own."""
@@ -93,7 +156,8 @@ class NodeConfig:
             max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
             retry=self.retry,
-            ack_delay=self.ack_delay,
+            # Kept at every level of a tree they must still arrive before the publisher repeats itself.
+            ack_delay=min(self.ack_delay, self.retry / (dimension + 1)),
             detection=Detection.DIAGNOSIS,
             round_length=self.round_length,
             patience=self.patience,

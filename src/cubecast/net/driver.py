@@ -32,14 +32,19 @@ from cubecast.protocol.contract import (
     Subscribed,
     Unsubscribed,
 )
+from cubecast.protocol.vcube.cubecast.inspection import published, reached
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.wire.codec import decode, encode
+from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
 
 if TYPE_CHECKING:
     from cubecast.net.input_log import InputLog
     from cubecast.net.journal import Journal
+    from cubecast.net.observe.meter import Meter
 
 log = logging.getLogger(__name__)
+
+
+NOBODY = (None, None, None, None)
 
 
 class Listener(Protocol):
@@ -74,14 +79,20 @@ class Driver:
         self._turn = turn
         self._journal = journal
         self._recorder = recorder
+        self.meter: Meter | None = None
+        """Counts what happens, while somebody observes."""
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
-        self._deferral_budget = deferral_budget
-        self._deferred_bytes = 0
+        self.deferral_budget = deferral_budget
+        self.deferred_bytes = 0
+        """Of publications that wait outside the machine for subscribers that read slowly."""
+        self.deferrals_refused = 0
+        """Publications for which there was no room to wait; they are sent again."""
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
+        self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
 
@@ -116,7 +127,8 @@ class Driver:
 
     @property
     def _is_watched(self) -> bool:
-        return self._journal is not None or self._recorder is not None or self.watcher is not None
+        watchers = (self._journal, self._recorder, self.meter, self.watcher)
+        return watchers != NOBODY
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -138,10 +150,12 @@ class Driver:
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
-            self._journal.input(name, now, arguments)
+            self._journal.input(name, now, arguments)  # on disk with the step's effects, not before
         entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         recorder = self._recorder
         effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
+        if self.meter is not None:
+            self.meter.step(name, now, arguments, effects)
         self._apply(now, effects)
         if self.watcher is not None:
             self.watcher()
@@ -155,11 +169,36 @@ class Driver:
             self._recorder.close()
             self._recorder = None
 
+    @property
+    def is_journalling(self) -> bool:
+        return self._journal is not None
+
+    def begin_journal(self, journal: "Journal") -> None:
+        """In the middle of this life; whatever happens from now on is written."""
+        life = self.machine.life
+        journal.began_late(monotonic(), published(life), reached(life))
+        self._journal = journal
+
+    def switch_off_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.switched_off(monotonic())
+
     def end_journal(self, *, at_rest: bool) -> None:
         """The history ends here, even if the node goes on."""
         journal, self._journal = self._journal, None
         if journal is not None:
-            journal.ended(monotonic(), at_rest=at_rest)
+            try:
+                journal.ended(monotonic(), at_rest=at_rest)
+            except OSError as error:
+                log.error("the journal has no end, its trace cannot be judged: %s", error)
+
+    def _lose_journal(self, error: OSError) -> None:
+        """A full disk is no reason to stop serving: the history ends in the middle, the node goes on."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
+            journal.abandon()
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None
@@ -177,13 +216,14 @@ class Driver:
         while waiting and topic not in self._deferred:
             key = next(iter(waiting))
             frame = waiting.pop(key)
-            self._deferred_bytes -= len(frame)
+            self.deferred_bytes -= len(frame)
             try:
                 packet, now = decode(frame), monotonic()
                 packet.born = now
                 self._input("packet", now, key[0], packet)
             except RemoteProtocolError as error:  # of the peer's making, and not for the reader who made room
-                log.warning("a publication from node %s that had to wait was refused: %s", key[0], error)
+                about = {"peer": key[0], "topic": topic}
+                log.warning("a publication from node %s that had to wait was refused: %s", key[0], error, extra=about)
         if waiting:
             # The first ones filled the subscriber up again.
             self._deferred[topic] = waiting | self._deferred[topic]
@@ -197,18 +237,17 @@ class Driver:
         """Keep the bytes only, and once: what is not acknowledged comes again and again."""
         waiting, key = self._deferred[packet.topic], (sender, packet.message)
         growth = len(frame) - len(waiting.get(key, b""))
-        if self._deferred_bytes + growth <= self._deferral_budget:
-            self._deferred_bytes += growth
+        if self.deferred_bytes + growth <= self.deferral_budget:
+            self.deferred_bytes += growth
             waiting[key] = frame
+        else:
+            self.deferrals_refused += 1
 
     # Effects
 
     def _apply(self, now: float, effects: Effects) -> None:
         if self._journal is not None:
-            for effect in effects:
-                if isinstance(effect, Send) and effect.packet.frame is None:
-                    effect.packet.frame = encode(effect.packet)
-            self._journal.effects(now, effects)
+            self._record(self._journal, now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
@@ -217,7 +256,10 @@ class Driver:
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
-                    send(effect.peers, frame)
+                    if len(frame) <= MAX_PACKET_BYTES:
+                        send(effect.peers, frame)
+                    else:  # whoever got it would hang up, again and again
+                        log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
                 case Deliver():
                     if self._turn.is_short:
                         self._turn.end()  # forward, then deliver
@@ -231,6 +273,7 @@ class Driver:
                 case Subscribed(topic):
                     listener.on_subscribed(topic)
                 case Gap(topic, missing, reason):
+                    log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
                     listener.on_gap(topic, missing, reason)
                 case InterestMatched(topic, on):
                     if on:
@@ -238,15 +281,27 @@ class Driver:
                 case InterestKnown():
                     listener.on_interest_known()
                 case Reincarnated(incarnation):
+                    log.warning("others hold this node faulty; it comes back as incarnation %d", incarnation)
                     listener.on_reincarnated(incarnation)
                 case SetTimer(timer, at):
                     self._set_timer(timer, at)
                 case CancelTimer(timer):
                     self._cancel_timer(timer)
+                case Observe("suspect", _, _, peer):
+                    self.on_suspect(peer)
                 case Cut() | Unsubscribed() | Observe():
                     pass  # of interest to the trace only
                 case _:
                     assert_never(effect)
+
+    def _record(self, journal: Journal, now: float, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.packet.frame is None:
+                effect.packet.frame = encode(effect.packet)
+        try:
+            journal.effects(now, effects)
+        except OSError as error:
+            self._lose_journal(error)
 
     def _set_timer(self, timer: Hashable, at: float) -> None:
         self._cancel_timer(timer)

@@ -14,6 +14,8 @@ HEADER = Struct(">III")
 MAX_FRAME = (1 << 20) + (1 << 17)
 """A largest packet with its envelope."""
 _INVERTED = 0xFFFFFFFF
+_TLS = 0x1603
+"""How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""
 
 
 MOST_PIECES = 64
@@ -38,10 +40,10 @@ def framed(frame: bytes) -> bytes:
 class Splitter:
     """Turns what arrives, in whatever pieces, into frames. Keeps at most one incomplete frame."""
 
-    __slots__ = ("_most", "_need", "_pieces", "_size")
+    __slots__ = ("_need", "_pieces", "_size", "most")
 
     def __init__(self, most: int = MAX_FRAME) -> None:
-        self._most = most
+        self.most = most
         self._pieces: list[bytes] = []
         self._size = 0
         """Of the pieces."""
@@ -84,11 +86,13 @@ class Splitter:
     def _split(self, data: bytes, frames: list[bytes]) -> int:
         """Adds the complete frames; where the incomplete one begins."""
         position, end, size = 0, len(data), HEADER.size
-        unpack, most = HEADER.unpack_from, self._most
+        unpack, most = HEADER.unpack_from, self.most
         self._need = size
         while end - position >= size:
             length, inverted, _ = unpack(data, position)
             if not 0 < length <= most or length ^ inverted != _INVERTED:
+                if length >> 16 == _TLS:
+                    raise RemoteProtocolError("it speaks TLS, which is not spoken here")
                 raise RemoteProtocolError(f"a frame of {length} bytes; frames have 1 to {most} and say so twice")
             after = position + size + length
             if after > end:

@@ -4,6 +4,7 @@ The file is a stream of frames like a connection's: a header frame, then a frame
 step's effects are carried out, so the record of a killed node lacks at most what nobody saw.
 """
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -19,6 +20,8 @@ from cubecast.protocol.contract import Effects, Send
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.wire.codec import encode
+
+log = logging.getLogger(__name__)
 
 INPUTS_SUFFIX = ".inputs"
 
@@ -67,7 +70,7 @@ class InputLog:
     def __init__(self, directory: Path, machine: Cubecast, parameters: Parameters, instance: bytes) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         name = f"node-{machine.node:05d}-{machine.incarnation:05d}-{instance.hex()[:8]}{INPUTS_SUFFIX}"
-        self._file = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file: int | None = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._write(LogHeader(machine.node, machine.incarnation, asdict(parameters)))
 
     def step(self, entry: Callable[..., Effects], name: str, now: float, arguments: Sequence[Any]) -> Effects:
@@ -79,12 +82,18 @@ class InputLog:
             self._write(LogStep(name, now, told, b""))
             raise
         self._write(LogStep(name, now, told, encode_effects(effects)))
-        return effects
+        return effects  # even if they could not be written down: the machine relies on them being carried out
 
     def close(self) -> None:
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
     def _write(self, record: LogHeader | LogStep) -> None:
         data = framed(_encode(record))
-        while data:
-            data = data[os.write(self._file, data) :]
+        try:
+            while data and self._file is not None:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            log.error("the record of inputs ends here and cannot be replayed further; the node goes on: %s", error)
+            self.close()

@@ -1,6 +1,6 @@
 """What of a machine's inputs and effects becomes lines of the node's journal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -23,7 +23,9 @@ from cubecast.protocol.contract import (
     Subscribed,
     Unsubscribed,
 )
+from cubecast.protocol.vcube.cubecast.inspection import Reached
 from cubecast.trace.journal import JournalWriter
+from cubecast.trace.partial import BASE, OFF
 from cubecast.trace.schema import Kind
 
 
@@ -40,6 +42,24 @@ class Journal:
         self._writer.line(Kind.START, now, self._incarnation)
         self._writer.flush()
 
+    def began_late(self, now: float, published: Mapping[Topic, int], subscriptions: Sequence[Reached]) -> None:
+        """Switched on in the middle of a life: what was before, and where each subscription is, as its cut."""
+        line = self._writer.line
+        line(Kind.START, now, self._incarnation)
+        line(BASE, now, published)
+        for one in subscriptions:
+            self._subscribe(now, one.topic)
+            if one.delivered:
+                line(Kind.CUT, now, one.topic, one.delivered)
+            if one.is_confirmed:
+                line(Kind.SUBSCRIBED, now, one.topic, ())
+        self._writer.flush()
+
+    def switched_off(self, now: float) -> None:
+        """The node goes on and nothing more is written."""
+        self._writer.line(OFF, now)
+        self._writer.close()
+
     def input(self, name: str, now: float, arguments: Sequence[Any]) -> None:
         if name == "subscribe":
             self._subscribe(now, arguments[0])
@@ -55,6 +75,10 @@ class Journal:
         """The last line: at rest nothing was under way."""
         self._writer.line(Kind.QUIESCENT if at_rest else Kind.STOP, now)
         self._writer.close()
+
+    def abandon(self) -> None:
+        """It cannot be written any more."""
+        self._writer.abandon()
 
     def drop(self) -> None:
         """It was not this node's history after all."""

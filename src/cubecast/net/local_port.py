@@ -6,17 +6,28 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError
+from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
-from cubecast.net.config import NodeConfig
+from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
+from cubecast.net.log.reading import History
+from cubecast.net.log.recorder import Recorder
+from cubecast.net.log.replaying import Replay
+from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
-from cubecast.net.patterns import check_topic, is_pattern
+from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 from cubecast.net.turn import Turn
+from cubecast.wire.codec import MAX_PACKET_BYTES
 
 Call = Callable[..., None]
+
+LARGE = MOST_BATCH_BYTES
+"""Larger messages are looked at one by one: they and what is said about them may be too much for a packet."""
+MARGIN = 8 << 10
+"""Bytes for what they may depend on in addition when they leave."""
 
 
 class LocalPort:
@@ -24,42 +35,62 @@ class LocalPort:
 
     def __init__(self, config: NodeConfig, call: Call, hold_back: Call, let_through: Call) -> None:
         self._config = config
+        self._unquestioned = min(LARGE, config.max_payload)
         self._call = call
         self._hold_back = hold_back
         self._let_through = let_through
         self._subscriptions = Subscriptions()
-        self.on_deliver = self._subscriptions.deliver
+        self._replays: dict[int, Replay] = {}
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
         self.turn = Turn()
         """Of the links: what is published is written without another pass through the event loop."""
+        self.envelope: Callable[[Topic], int] = lambda topic: 0
+        """Bytes a publication on the topic would take besides its messages."""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+        self.recorder: Recorder | None = None
+        """Writes what is delivered into the node's log, when it keeps one."""
 
     def open(self) -> None:
         """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
         self._closed = None
+        if self.recorder is not None:
+            self.recorder.attach(self)
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
-        number = self._subscriptions.open(pattern, sink)
+        replay = None if since is None else self._replay(pattern, sink, since)
+        number = self._subscriptions.open(pattern, replay or sink)
+        if replay is not None:
+            self._replays[number] = replay
+            replay.start()
         if is_pattern(pattern):
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
             self._call("follow", self._subscriptions.interest)
-        elif self._subscriptions.attach(number, pattern):
-            self._call("subscribe", pattern)
         else:
-            self._subscriptions.check_ready_soon(number)
+            if self._subscriptions.attach(number, pattern):
+                self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
+                self._call("subscribe", pattern)
+            self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
+
+    def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log, so a subscription cannot begin there")
+        if isinstance(since, FromCut) and since.resumes and not self._subscriptions.is_served(pattern):
+            raise NotKept(f"this node has listened to {pattern} for too short a time to go on where another one ended")
+        return self.recorder.replay(check_pattern(pattern), sink, since)
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
             self.resume(subscription)
+        self._replays.pop(subscription, None)
         closed = self._subscriptions.close(subscription)
         if closed is None:
             return
@@ -69,13 +100,17 @@ class LocalPort:
             self._call("unsubscribe", closed.pattern)
 
     def pause(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].pause()
+        elif subscription in self._subscriptions:
             self._subscriptions[subscription].is_paused = True
             for topic in self._subscriptions[subscription].topics:
                 self._hold_back(topic)
 
     def resume(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].resume()
+        elif subscription in self._subscriptions:
             one = self._subscriptions[subscription]
             one.is_paused = False
             for topic in list(one.topics):
@@ -86,18 +121,31 @@ class LocalPort:
     # Publishing
 
     def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
-        out = self._outgoing.get(topic) or self._out(topic)
+        out = self._outgoing.get(topic)
         if not payloads:
-            return out.accepted
-        if max(map(len, payloads)) > self._config.max_payload:
-            size, most = max(map(len, payloads)), self._config.max_payload
-            raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+            self._check_open()
+            return 0 if out is None else out.accepted
+        largest = max(map(len, payloads))
+        if largest > self._unquestioned:
+            self._check_size(topic, largest)
         if self._closed is not None:
             raise self._closed
+        out = out or self._out(topic)
         accepted = out.accept(payloads)
         if not out.is_dirty:
             self._hand_over_soon(out)
         return accepted
+
+    def _check_size(self, topic: Topic, size: int) -> None:
+        """A message travels with the names of what it depends on, and all of it must fit into a packet."""
+        most, envelope = self._config.max_payload, self.envelope(topic)
+        if size > most:
+            raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+        if size + envelope + MARGIN > MAX_PACKET_BYTES:
+            raise BadInput(
+                f"a message of {size} bytes on {topic!r}, which just now takes up to {envelope} bytes to say what it "
+                f"depends on; both together may have {MAX_PACKET_BYTES - MARGIN}. Nothing was published"
+            )
 
     def _out(self, topic: Topic) -> Outgoing:
         self._check_open()
@@ -132,7 +180,28 @@ class LocalPort:
         return (self._outgoing.get(topic) or self._out(topic)).room()
 
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
-        return (self._outgoing.get(topic) or self._out(topic)).when_stable(accepted)
+        out = self._outgoing.get(topic)
+        if out is None:  # nothing was ever published on it, which everybody has
+            nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            nothing.set_result(None)
+            return nothing
+        return out.when_stable(accepted)
+
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        if self.recorder is None:
+            raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
+        await self.recorder.durable(topic, accepted)
+
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+        return await read_piece(self._history(), check_topic(topic), start, stop)
+
+    async def log_topics(self, after: Topic = "") -> list[TopicLog]:
+        return list_topics(self._history(), after)
+
+    def _history(self) -> History:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log")
+        return self.recorder.history
 
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
@@ -142,6 +211,12 @@ class LocalPort:
 
     # The node around it
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._config = config
+        self._unquestioned = min(LARGE, config.max_payload)
+        for out in self._outgoing.values():
+            out.resize(config.topic_budget)
+
     async def status(self) -> dict[str, Any]:
         return self.on_status()
 
@@ -150,6 +225,21 @@ class LocalPort:
             await self.on_close()
 
     # What the machine says
+
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        if self.recorder is None:
+            self._subscriptions.deliver(topic, message, payloads)
+        elif not self.recorder.holds(topic, message, payloads):
+            self.deliver(topic, message, payloads)
+
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        """Into the log, where there is one, and to everybody who listens."""
+        logged = None
+        if self.recorder is not None:
+            logged = self.recorder.on_deliver(topic, message, payloads)
+            if message[:2] == self.recorder.me and topic in self._outgoing:
+                self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
+        self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:
         out = self._outgoing[topic]

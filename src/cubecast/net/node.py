@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import secrets
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
@@ -17,10 +19,19 @@ from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place, remember
 from cubecast.net.local_port import LocalPort
+from cubecast.net.log.recorder import open_recorder
+from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.security.dialling import for_node
+from cubecast.net.security.security import Security
+from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+
+if TYPE_CHECKING:
+    from cubecast.net.observe.observer import Observer
+    from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -29,40 +40,62 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
+GOODBYES_TAKE = 0.5
+"""Seconds by which others may know earlier than this node that somebody left."""
 
 
 class LiveNode:
     """Make it, `await start()`, use its `port`, `await close()`."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self.config = config
+        self.security = Security(config)
+        self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        self._events = Events(lambda sender, frames: None, self._on_up, self._on_down, self._on_refused)
-        self._peers = Peers(self._directory, self._events, config)
-        self.reception = Reception(config, self._directory, self._peers)
+        self._events = Events(
+            lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self._notice, self._note
+        )
+        self._peers = Peers(self._directory, self._events, config, self.security)
+        self.reception = Reception(config, self._directory, self._peers, self.security)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.turn = self._peers.turn
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
+        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.clients.limits = config.limits
+        self.security.on_policy = self.clients.renew
         self.reception.on_client = self.clients.accept
+        self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
+        self.reloads: list[Prepare] = [self.security.prepare, self._prepare]
+        """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
+        self.web: WebServer | None = None
+        self.observer: Observer | None = None
+        self._tracing = Tracing(config)
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
-        self._closed = False
+        self._closed = self._is_filled = False
 
     # Life
 
     async def start(self) -> None:
-        """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
+        """Listen, get a place, and take part.
+
+        Returns when everybody who lives knows this node, and its log has what it missed while it was away.
+        """
         address = await self.reception.open()
         try:
+            self.port.recorder = await open_recorder(self.config)
+            await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
-                self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
+                secure = for_node(self.security, self.config.cluster)
+                admission = await apply_for_a_place(self.config, self.instance, attempt, secure)
+                self._live(admission, str(address))
                 try:
                     await self._active
+                    await self._fill_log()
                     return
                 except BadInput:
                     if self.config.node is not None or attempt + 1 == PLACES_TRIED:
@@ -73,6 +106,33 @@ class LiveNode:
             await self._shut()
             raise
 
+    async def _fill_log(self) -> None:
+        recorder = self.port.recorder
+        if recorder is not None:
+            await recorder.ready()
+            await recorder.fill(self._living_peers, self.config.cluster, self.port.deliver)
+        self._is_filled = True
+
+    def _living_peers(self) -> list[Address]:
+        """Where the others are, as far as they are held to live."""
+        others = [node for node in self.machine.living if node != self.place.node]
+        return [Address.parse(self._directory.places[node].address) for node in others]
+
+    async def _open_eyes(self) -> None:
+        """Before this node takes part, so that it can be asked why it does not."""
+        # Imported here, because nodes that nobody watches do without.
+        if self.config.http is not None or self.config.observe:
+            from cubecast.net.observe.observer import Observer
+
+            self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.start()
+        if self.config.http is not None:
+            from cubecast.net.web.server import WebServer
+
+            self.web = WebServer(self, self.config.http, tls=self.security.web_tls(self.config.http))
+            self.security.guard(self.web.gate)
+            await self.web.open()
+
     def _live(self, admission: Admission, address: str) -> None:
         if self._closed:
             raise Closed("this node was closed before it took part")
@@ -81,7 +141,7 @@ class LiveNode:
         self._directory.dimension = admission.dimension
         self._directory.learn(admission.places)
         self._directory.settle(Place(node, incarnation, self.instance, address))
-        remember(config, incarnation)
+        self._remember(incarnation)
         founders = 1 << node if admission.is_founder else 0
         parameters = config.parameters(admission.dimension, founders)
         machine = Cubecast(node, parameters, incarnation=incarnation)
@@ -90,8 +150,11 @@ class LiveNode:
             # Here, because it brings Parquet along, which a node that writes no trace does without.
             from cubecast.net.journal import Journal
 
-            journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
-            journal.started(now)
+            try:
+                journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+                journal.started(now)
+            except OSError as error:
+                raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
             recorder = InputLog(config.inputs, machine, parameters, self.instance)
         self._driver = Driver(
@@ -104,6 +167,9 @@ class LiveNode:
             recorder=recorder,
         )
         self._driver.watcher = self._stepped
+        self._driver.on_suspect = self._on_suspect
+        if self.observer is not None:
+            self.observer.attach(self._driver)
         self._events.packets = self._driver.packets
         self._driver.call("on_start")
 
@@ -120,6 +186,11 @@ class LiveNode:
         if self._directory.me is None:
             raise Closed("this node has no place yet")
         return self._directory.me
+
+    def identity(self) -> dict[str, int]:
+        """What a line of its log says of it."""
+        me = self._directory.me
+        return {} if me is None else {"node": me.node, "incarnation": me.incarnation}
 
     @property
     def machine(self) -> Cubecast:
@@ -139,17 +210,31 @@ class LiveNode:
     def _who(self) -> Accepted | None:
         """What a client is told."""
         me, directory = self._directory.me, self._directory
-        if me is None or self._driver is None or not self._driver.machine.is_active:
+        if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
+        kept = {} if self.port.recorder is None else {"log": self.port.recorder.describe()}
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
+            "http": None if self.web is None else str(self.web.address),
+            "observed": None if self.observer is None else self.observer.describe(),
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
+            **kept,
         }
+
+    def reasons_not_ready(self) -> list[str]:
+        """Why clients had better go elsewhere for now; none when they are welcome."""
+        if self._closed or self._directory.me is None or self._driver is None:
+            return ["this node is closed" if self._closed else "this node has no place yet"]
+        if not self._driver.machine.is_active:
+            return ["not every living member knows this node yet"]
+        if not self._is_filled:
+            return ["this node's log is not filled yet with what it missed"]
+        return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
         """Leave in good order: what was published arrives, subscriptions end, the others are told."""
@@ -167,12 +252,40 @@ class LiveNode:
         finally:
             await self._shut()
 
+    def _prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+
+        def take_effect() -> None:
+            self.config = config
+            self.port.reconfigure(config)
+            self._peers.reconfigure(config)
+            self.reception.reconfigure(config)
+            self.clients.limits = config.limits
+            self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
+            if self._driver is not None:
+                self._driver.deferral_budget = config.peer_budget
+
+        return take_effect
+
     async def end_journal(self) -> None:
         """Wait until nothing of this node is under way; there its history ends, at rest, while it goes on serving."""
         await self.port.published_all()
         await self._rest()
         if self._driver is not None:
             self._driver.end_journal(at_rest=True)
+
+    def tracing(self) -> dict[str, Any]:
+        """Is a journal written, where, and since when."""
+        return self._tracing.describe(self._driver)
+
+    def switch_tracing(self, run: str | None) -> Path:
+        """Begin a journal of that name in the middle of this life, or, None, end the one that is written."""
+        place, driver = self.place, self._driver
+        if driver is None or self._closed:
+            raise Closed("this node does not take part")
+        where = self._tracing.switch_off(driver) if run is None else self._tracing.switch_on(run, place, driver)
+        log.info("the trace in %s was switched %s", where, "off" if run is None else "on")
+        return where
 
     def _waiting(self) -> list[str]:
         return [] if self._driver is None else self._driver.machine.waiting()
@@ -192,8 +305,14 @@ class LiveNode:
             self._driver.end_journal(at_rest=not self._waiting())
         self.clients.close()
         self._peers.close()
+        if self.observer is not None:
+            self.observer.stop()
+        if self.web is not None:
+            await self.web.close()
         await self.reception.close()
         self.port.shut(None)
+        if self.port.recorder is not None:
+            await self.port.recorder.close()
 
     # The machine
 
@@ -206,6 +325,7 @@ class LiveNode:
         driver, active = self._driver, self._active
         if driver is not None and driver.machine.is_active:
             driver.watcher = None
+            log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
             if active is not None and not active.done():
                 active.set_result(None)
@@ -213,7 +333,12 @@ class LiveNode:
     def _on_new_incarnation(self, incarnation: int) -> None:
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
+        self._remember(incarnation)
+
+    def _remember(self, incarnation: int) -> None:
         remember(self.config, incarnation)
+        if self.port.recorder is not None:
+            self.port.recorder.me = self.place.node, incarnation
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:
@@ -230,6 +355,23 @@ class LiveNode:
 
     def _on_down(self, peer: NodeId) -> None:
         self._call("on_peer_down", peer)
+
+    def _on_suspect(self, peer: NodeId | None) -> None:
+        """Worth a warning, unless its goodbye comes a moment later than the news of it."""
+
+        def tell() -> None:
+            if peer not in self._peers.left and not self._closed:
+                log.warning("node %s is held faulty", peer, extra={"peer": peer})
+
+        asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
+
+    def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+        if self.observer is not None:
+            self.observer.notice(kind, peer, detail)
+
+    def _note(self, peer: NodeId, data: bytes) -> None:
+        if self.observer is not None:
+            self.observer.latency.on_note(peer, data)
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""

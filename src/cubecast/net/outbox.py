@@ -5,13 +5,18 @@ known to be taken), the rest has certainly not been sent. When the connection br
 unknown and the latter wait for the next connection.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cubecast.ids import Topic
-from cubecast.net.gateway_messages import CREDIT, AwaitStable, Publish
+from cubecast.net.gateway_messages import CREDIT, AwaitDurable, AwaitStable, Publish
 from cubecast.net.pieces import MESSAGE_OVERHEAD, MOST_BYTES, MOST_MESSAGES
+
+Question: TypeAlias = AwaitStable | AwaitDurable
+
+TOPICS_REMEMBERED = 1_000
+"""Topics of which it is known how far they were published on."""
 
 
 class Uncertain(NamedTuple):
@@ -35,7 +40,7 @@ class _Pile:
 class Outbox:
     def __init__(self, budget: int, credit: int = CREDIT) -> None:
         self._budget, self._credit = budget, credit
-        self._unsent: deque[_Pile | tuple[AwaitStable, int]] = deque()
+        self._unsent: deque[_Pile | tuple[Question, float]] = deque()
         self._unsent_bytes = 0
         self._under_way: deque[tuple[int, _Pile]] = deque()
         self._under_way_bytes = 0
@@ -44,6 +49,8 @@ class Outbox:
         """Messages ever accepted."""
         self.sent = 0
         """Of these, how many were ever sent."""
+        self._last: OrderedDict[Topic, int] = OrderedDict()
+        self._has_forgotten = False
         self.base = 0
         """Sent on connections that are gone: nobody can be asked about them any more."""
 
@@ -73,15 +80,25 @@ class Outbox:
             pile.size += size
             self._unsent_bytes += size
         self.accepted += len(payloads)
-        return self.accepted
+        if payloads:
+            self._last[topic] = self.accepted
+            self._last.move_to_end(topic)
+            if len(self._last) > TOPICS_REMEMBERED:
+                self._last.popitem(last=False)
+                self._has_forgotten = True
+        return self.last(topic)
 
-    def ask(self, question: AwaitStable, accepted: int) -> None:
+    def last(self, topic: Topic) -> int:
+        """The number of the last message on the topic; 0 when there was none, of any topic when nobody remembers."""
+        return self._last.get(topic, self.accepted if self._has_forgotten else 0)
+
+    def ask(self, question: Question, accepted: float) -> None:
         """To be sent after everything published so far; `accepted` is what it asks about."""
         self._unsent.append((question, accepted))
 
-    def take(self) -> list[Publish | AwaitStable]:
+    def take(self) -> list[Publish | Question]:
         """What may be sent now, in order."""
-        ready: list[Publish | AwaitStable] = []
+        ready: list[Publish | Question] = []
         while self._unsent:
             first = self._unsent[0]
             if isinstance(first, tuple):

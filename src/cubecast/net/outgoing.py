@@ -22,7 +22,7 @@ class Outgoing:
     """Counts messages in the order of acceptance: accepted ≥ given ≥ published ≥ stable."""
 
     __slots__ = (
-        *("_base", "_marks", "_room", "_unknown", "_waiters", "_why", "accepted", "budget", "bytes", "given"),
+        *("_marks", "_room", "_unknown", "_waiters", "_why", "accepted", "budget", "base", "bytes", "given"),
         *("is_dirty", "pending", "pending_bytes", "published", "stable", "topic"),
     )
 
@@ -36,7 +36,7 @@ class Outgoing:
         self.accepted = self.given = self.published = self.stable = 0
         self.bytes = 0
         """Accepted and not stable."""
-        self._base = 0
+        self.base = 0
         """Published before this incarnation began."""
         self._marks: deque[tuple[int, int]] = deque()
         self._room: list[asyncio.Future[None]] = []
@@ -76,6 +76,10 @@ class Outgoing:
     def has_room(self) -> bool:
         return self.bytes < self.budget
 
+    def resize(self, budget: int) -> None:
+        self.budget = budget
+        self._grant_room()
+
     def room(self) -> asyncio.Future[None]:
         """Of everybody who waits its own, so that one may be cancelled."""
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -95,13 +99,13 @@ class Outgoing:
 
     def acknowledged(self, counter: int) -> None:
         """Everything up to this counter of the present incarnation is stable."""
-        self._settle(self._base + counter, None)
+        self._settle(self.base + counter, None)
 
     def restarted(self) -> None:
         """The node lives on as another incarnation: of what was under way nobody knows how far it came."""
         reason = "the node was cut off and came back; whether the publication reached everybody is not known"
         self._settle(self.published, OutcomeUnknown(reason))
-        self._base = self.published
+        self.base = self.published
 
     def close(self, error: CubecastError) -> None:
         self._settle(self.accepted, error)

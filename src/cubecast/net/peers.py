@@ -17,16 +17,20 @@ from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
-from cubecast.net.connection import Connection
+from cubecast.net.connection import Connection, Traffic
 from cubecast.net.directory import Directory
 from cubecast.net.framing import header
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
+from cubecast.net.security.dialling import for_node
+from cubecast.net.security.security import Security
 from cubecast.net.turn import Turn
 
 log = logging.getLogger(__name__)
 
 CONTROL = 0xFF
 """First byte of frames about links and places; packet tags stay below."""
+NOTE = 0x01
+"""Second byte of frames that observing nodes exchange; no list of places begins with it."""
 REFUSALS_THAT_PROVE = 2
 """So many refused connections in a row say that no process is there."""
 CALLS_AT_ONCE = 8
@@ -45,6 +49,10 @@ class Events:
     up: Callable[[NodeId], None]
     down: Callable[[NodeId], None]
     refused: Callable[[Refused], None]
+    notice: Callable[[str, NodeId | None, str], None] = lambda kind, node, detail: None
+    """What happened to a link, for those who observe."""
+    note: Callable[[NodeId, bytes], None] = lambda node, data: None
+    """What an observing node wants to know or answers."""
 
 
 @dataclass
@@ -55,10 +63,11 @@ class _Dial:
 
 
 class Peers:
-    def __init__(self, directory: Directory, events: Events, config: NodeConfig) -> None:
+    def __init__(self, directory: Directory, events: Events, config: NodeConfig, security: Security) -> None:
         self._directory = directory
         self._events = events
         self._cluster = config.cluster
+        self._security = security
         self._budget = config.peer_budget
         self._patience = config.patience
         self._dial_through = config.dial_through
@@ -67,7 +76,12 @@ class Peers:
         self._quiet_until: dict[NodeId, float] = {}
         self._calling = asyncio.Semaphore(CALLS_AT_ONCE)
         self._closed = False
+        self.left: set[NodeId] = set()
+        """Who said goodbye and did not come back."""
+        self.dropped = 0
+        """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
+        self.traffic = Traffic()
 
     # Sending
 
@@ -87,12 +101,21 @@ class Peers:
         if dial is not None and dial.size + len(frame) <= self._budget:
             dial.kept.append(frame)
             dial.size += len(frame)
+        else:
+            self.dropped += 1
 
     def link(self, node: NodeId) -> Connection | None:
         return self._links.get(node)
 
     def is_connected(self, node: NodeId) -> bool:
         return node in self._links
+
+    def send_note(self, node: NodeId, data: bytes) -> bool:
+        """To a node there is a link to; False when there is none."""
+        link = self._links.get(node)
+        if link is not None:
+            link.send(bytes([CONTROL, NOTE]) + data)
+        return link is not None
 
     @property
     def queued(self) -> dict[NodeId, int]:
@@ -107,6 +130,11 @@ class Peers:
         for link in links.values():
             link.send(bytes([CONTROL]))
             link.close()
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        self._budget = config.peer_budget
+        for link in self._links.values():
+            link.budget = config.peer_budget
 
     def close(self) -> None:
         self._closed = True
@@ -156,7 +184,7 @@ class Peers:
                 except ConnectionRefusedError:
                     refusals += 1
                 except (OSError, RemoteProtocolError, BadInput) as error:
-                    log.info("node %s does not answer: %s", node, error)
+                    log.info("node %s does not answer: %s", node, error, extra={"peer": node})
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._quiet_until[node] = loop.time() + 1.0
                     self._events.down(node)
@@ -176,7 +204,8 @@ class Peers:
             raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
         address = self._dial_through.get(node) or Address.parse(place.address)
-        connection, answer = await call(address, greeting, budget=self._budget)
+        secure = for_node(self._security, self._cluster)
+        connection, answer = await call(address, greeting, budget=self._budget, secure=secure)
         if isinstance(answer, Refused):
             connection.close()
             if not answer.retry or answer.newest_incarnation >= me.incarnation:
@@ -192,11 +221,12 @@ class Peers:
         old = self._links.get(node)
         self._links[node] = connection
         connection.flush()
-        connection.turn = self.turn
+        connection.turn, connection.traffic = self.turn, self.traffic
         connection.label = f"node {node}"
         if old is not None:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
+        self.left.discard(node)
         events = self._events
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
@@ -204,6 +234,8 @@ class Peers:
                 frames = self._take_control(node, frames)
             events.packets(node, frames)
 
+        log.info("linked to node %s", node, extra={"peer": node})
+        self._events.notice("connected", node, "")
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
         self._events.up(node)
 
@@ -212,7 +244,10 @@ class Peers:
             return
         del self._links[node]
         if not self._closed:
-            log.info("lost the link to node %s: %s", node, error or "closed")
+            log.info("lost the link to node %s: %s", node, error or "closed", extra={"peer": node})
+            if isinstance(error, RemoteProtocolError):
+                self._events.notice("refused-frame", node, str(error))
+            self._events.notice("disconnected", node, str(error or "closed"))
             self._dial(node)
 
     def _take_control(self, node: NodeId, frames: list[bytes]) -> list[bytes]:
@@ -222,6 +257,9 @@ class Peers:
                 continue
             if len(frame) == 1:
                 self._goodbye(node)
+                continue
+            if frame[1] == NOTE:
+                self._events.note(node, frame[2:])
                 continue
             try:
                 places = _decode_places(frame[1:])
@@ -235,6 +273,8 @@ class Peers:
         link = self._links.pop(node, None)
         if link is not None:
             link.close()
+        self.left.add(node)
+        self._events.notice("left", node, "it said goodbye")
         asyncio.get_running_loop().call_soon(self._events.down, node)
 
     def _spread(self, news: Iterable[Place]) -> None:

@@ -1,18 +1,20 @@
 """A thin client's publications: coalesced per turn, sent as the node gives credit, waited for."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError, OutcomeUnknown
+from cubecast.errors import BadInput, CubecastError, NotDurable, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.config import MAX_PAYLOAD
-from cubecast.net.gateway_messages import AwaitStable, Stable, Taken
-from cubecast.net.outbox import Outbox, Uncertain
+from cubecast.net.gateway_messages import AwaitDurable, AwaitStable, Durable, Stable, Taken
+from cubecast.net.outbox import Outbox, Question, Uncertain
 from cubecast.net.patterns import check_topic
 
 BUDGET = 4 << 20
 """Bytes published and not taken by a node, before publishers wait."""
+_ERRORS: dict[str, type[CubecastError]] = {kind.__name__: kind for kind in (BadInput, NotDurable, OutcomeUnknown)}
 
 
 class RemotePublications:
@@ -26,7 +28,9 @@ class RemotePublications:
         self._outbox = Outbox(BUDGET)
         self._is_dirty = False
         self._requests = 0
-        self._stable: dict[int, tuple[int, asyncio.Future[None]]] = {}
+        self._asked: dict[int, tuple[float, asyncio.Future[None]]] = {}
+        self._logged: set[Topic] = set()
+        """Topics that the present node is known to log."""
         self._room: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
 
@@ -58,18 +62,41 @@ class RemotePublications:
         return self._room
 
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
-        future: asyncio.Future[None] = self._loop.create_future()
         if not accepted:
-            future.set_result(None)  # nothing was ever published here
-            return future
-        if accepted <= self._outbox.base:
-            future.set_exception(OutcomeUnknown(f"the node that took this publication on {topic} is gone"))
-            return future
+            return self._done()  # nothing was ever published here
+        return self._ask(AwaitStable(self._next(), topic), accepted)
+
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        if accepted:
+            return self._ask(AwaitDurable(self._next(), topic, False), accepted)
+        if topic in self._logged:
+            return self._done()
+        question = AwaitDurable(self._next(), topic, True)
+        answer = self._ask(question, math.inf)  # any node may answer it
+        answer.add_done_callback(lambda future: self._learn(topic, future))
+        return answer
+
+    def _learn(self, topic: Topic, answer: asyncio.Future[None]) -> None:
+        if not answer.cancelled() and answer.exception() is None:
+            self._logged.add(topic)
+
+    def _done(self) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = self._loop.create_future()
+        future.set_result(None)
+        return future
+
+    def _next(self) -> int:
         self._requests += 1
-        request = self._requests
-        self._stable[request] = accepted, future
-        future.add_done_callback(lambda _: self._stable.pop(request, None))
-        self._outbox.ask(AwaitStable(request, topic), accepted)
+        return self._requests
+
+    def _ask(self, question: Question, accepted: float) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = self._loop.create_future()
+        if accepted <= self._outbox.base:
+            future.set_exception(OutcomeUnknown(f"the node that took this publication on {question.topic} is gone"))
+            return future
+        self._asked[question.request] = accepted, future
+        future.add_done_callback(lambda _: self._asked.pop(question.request, None))
+        self._outbox.ask(question, accepted)
         if not self._is_dirty:
             self.flush()
         return future
@@ -93,23 +120,36 @@ class RemotePublications:
         self._wake()
 
     def on_stable(self, message: Stable) -> None:
-        _, future = self._stable.get(message.request, (0, None))
+        kind = BadInput if message.refused else OutcomeUnknown
+        self._answer(message.request, None if message.unknown is None else kind(message.unknown))
+
+    def on_durable(self, message: Durable) -> None:
+        if message.error is None:
+            self._answer(message.request, None)
+        else:
+            self._logged.clear()  # so that the next one asks first, and is not published
+            kind, text = message.error
+            self._answer(message.request, _ERRORS.get(kind, NotDurable)(text))
+
+    def _answer(self, request: int, error: CubecastError | None) -> None:
+        _, future = self._asked.get(request, (0, None))
         if future is not None and not future.done():
-            if message.unknown is None:
+            if error is None:
                 future.set_result(None)
             else:
-                future.set_exception(OutcomeUnknown(message.unknown))
+                future.set_exception(error)
 
     def connection_lost(self, node: str) -> Uncertain:
         uncertain = self._outbox.connection_lost()
-        for accepted, future in list(self._stable.values()):
+        self._logged.clear()
+        for accepted, future in list(self._asked.values()):
             if accepted <= self._outbox.base and not future.done():
                 future.set_exception(OutcomeUnknown(f"the connection to {node} broke before the answer came"))
         self._wake()
         return uncertain
 
     def close(self, error: CubecastError) -> None:
-        futures = [self._room, self._drained, *(future for _, future in self._stable.values())]
+        futures = [self._room, self._drained, *(future for _, future in self._asked.values())]
         for future in futures:
             if future is not None and not future.done():
                 future.set_exception(error)

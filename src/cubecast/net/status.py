@@ -10,6 +10,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import Place
+from cubecast.net.observe.chains import Chains
 from cubecast.net.peers import Peers
 
 MOST_SHOWN = 1000
@@ -34,7 +35,7 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
         **machine,
         "topics": dict(islice(machine["topics"].items(), MOST_SHOWN)),
         "topics_in_all": len(machine["topics"]),
-        "held": machine["held"][:MOST_SHOWN],
+        "held": Chains(machine["held"], config, peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(machine["held"]),
         "held_back": driver.held_back,
     }

@@ -8,7 +8,7 @@ Effects are not frozen: building a frozen dataclass costs three times as much, a
 Nobody but their maker and one driver ever holds them.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -220,3 +220,43 @@ class Follower(Machine, Protocol):
     """A machine whose application need not name its topics."""
 
     def follow(self, now: float, interest: Interest | None) -> Effects: ...
+
+
+class Outcomes:
+    """What came of many packets, in columns: the effects of `on_packet`, mostly without an object for each.
+
+    A packet goes by the number its driver gave it. Effects of one kind are in the order they were decided in.
+    """
+
+    __slots__ = ("delivered_by", "deliveries", "others", "packets", "passed", "peers", "sent_by")
+
+    def __init__(self) -> None:
+        self.sent_by: list[int] = []
+        self.peers: list[tuple[NodeId, ...]] = []
+        self.packets: list[Any] = []
+        self.passed: list[int] = []
+        """Packets that led to one delivery, that of the publication they carry."""
+        self.delivered_by: list[int] = []
+        self.deliveries: list[Deliver] = []
+        """All others."""
+        self.others: list[tuple[int, Effect]] = []
+
+    def add(self, number: int, effects: Effects) -> None:
+        """What `on_packet` returned for one packet."""
+        for effect in effects:
+            if type(effect) is Send:
+                self.sent_by.append(number)
+                self.peers.append(effect.peers)
+                self.packets.append(effect.packet)
+            elif type(effect) is Deliver:
+                self.delivered_by.append(number)
+                self.deliveries.append(effect)
+            else:
+                self.others.append((number, effect))
+
+
+class Bulk(Machine, Protocol):
+    """A machine that also takes many packets in one call, for a driver that has them and is in a hurry."""
+
+    def on_packets(self, arrivals: Iterable[tuple[int, float, NodeId, Any]], outcomes: Outcomes) -> None:
+        """Each (number, now, sender, packet) in turn; what comes of them is exactly what `on_packet` would return."""

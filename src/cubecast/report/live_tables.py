@@ -40,14 +40,3 @@ def _topics(status: Mapping[str, Any]) -> Table:
             name, str(len(one["members"])), *(f"{n:,}" for n in counts), window, f"{one['kept']:,}", f"{lag:,}"
         )
     return table
-
-
-def held_table(status: Mapping[str, Any]) -> Table:
-    table = _table(f"held at node {status['node']}", "topic", "message", "messages", "waits for", "for, s")
-    for one in status["held"]:
-        names = (".".join(map(str, one[part])) for part in ("message", "waits_for"))
-        message, waits_for = names
-        table.add_row(one["topic"], message, f"{one['messages']:,}", waits_for, f"{one['for']:,.3f}")
-    for topic, publications in status["held_back"].items():
-        table.add_row(topic, f"{publications:,} publications", "", "a subscriber that reads slowly", "")
-    return table

@@ -105,7 +105,7 @@ class World:
         try:
             whole = until == most_events == float("inf")
             if whole and (ahead := outstanding(self)) is not None:
-                Windows(self).run(ahead)
+                Windows(self).run(*ahead)
                 return True
             return self._run(until, most_events)
         finally:

@@ -7,7 +7,7 @@ was torn by a crash is left out; a journal that does not end in `stop` or `quies
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 from cubecast.errors import TraceError
 from cubecast.ids import MessageId, NodeId
 from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.partial import BASE, NOT_DECIDABLE, OFF, Restriction, Window, is_partial, windows
 from cubecast.trace.schema import Kind
 
 JOURNAL_SUFFIX = ".jsonl"
-_KINDS = frozenset(map(str, Kind))
+_KINDS = frozenset(map(str, Kind)) | {BASE, OFF}
 
 
 class JournalWriter:
@@ -41,7 +42,14 @@ class JournalWriter:
                 data = data[os.write(self._file, data) :]
 
     def close(self) -> None:
-        self.flush()
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
+
+    def abandon(self) -> None:
+        """Without what was not flushed."""
+        self._lines.clear()
         os.close(self._file)
 
     def remove(self) -> None:
@@ -74,6 +82,10 @@ class _Node:
     def unfold(self, kind: str, values: list[Any]) -> Iterator[Event]:
         """The rows that one line stands for."""
         match kind, values:
+            case "base", _:
+                pass  # for whoever restricts the trace to what can be judged
+            case "off", _:
+                yield self.row(Kind.STOP)
             case Kind.START, [incarnation]:
                 self.incarnation = incarnation
                 yield self.row(kind)
@@ -162,10 +174,33 @@ def collect(directory: Path, out: Path, info: RunInfo) -> int:
     found = journals(directory)
     if not found:
         raise TraceError(f"{directory} holds no journals (node-*{JOURNAL_SUFFIX})")
+    info = replace(info, nodes=len(found), clock_unit="s")
+    known: dict[tuple[NodeId, int], Window] = {}
+    for node, paths in found.items():
+        known |= windows(node, (line for path in paths for line in _lines(path)))
+    restriction = Restriction(known) if is_partial(known) else None
+    if restriction is not None:
+        info = _partial(info, found, restriction)
     rows = 0
-    with TraceWriter(out, replace(info, nodes=len(found), clock_unit="s")) as writer:
+    with TraceWriter(out, info) as writer:
         for node, paths in found.items():
-            for event in events(node, paths):
+            history = events(node, paths)
+            for event in history if restriction is None else restriction.rows(history):
                 writer.write(event)
                 rows += 1
     return rows
+
+
+def _partial(info: RunInfo, found: Mapping[NodeId, list[Path]], restriction: Restriction) -> RunInfo:
+    """The header of a trace that does not tell everything says so, and what it leaves out."""
+    for node, paths in found.items():
+        for _ in restriction.rows(events(node, paths)):
+            pass  # a first reading, to know who was heard of
+    restriction.begin_again()
+    left_out = [list(one) for one in sorted(restriction.unrecorded)]
+    says = "only what was published while its publisher's journal was written is in this trace"
+    return replace(
+        info,
+        promises=tuple(one for one in info.promises if one not in NOT_DECIDABLE),
+        parameters=info.parameters | {"partial": says, "publishers_without_a_journal": left_out},
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver
+from cubecast.protocol.contract import Deliver, Gap
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -19,6 +19,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Obituary,
     Publication,
     Settle,
+    SettlePart,
     Stable,
     Standing,
     Start,
@@ -26,6 +27,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     WaveAck,
     Welcome,
 )
+from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
 
 GOOD = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x0f", (), (Start(1, b"\x0f"),), (), 0)
 WRONG = {
@@ -34,7 +36,7 @@ WRONG = {
     "verdict about nobody": replace(GOOD, dead=(Life(9, 0),)),
     "verdict about our future": replace(GOOD, dead=(Life(3, 5),)),
     "no messages": replace(GOOD, payloads=()),
-    "too many messages": replace(GOOD, payloads=(b"x",) * 600),
+    "too many messages": replace(GOOD, payloads=(b"x",) * (MOST_MESSAGES + 1)),
     "source outside the cube": replace(GOOD, message=MessageId(9, 0, 1)),
     "impossible incarnation": replace(GOOD, message=MessageId(0, -1, 1)),
     "impossible counter": replace(GOOD, message=MessageId(0, 0, 0)),
@@ -53,6 +55,7 @@ WRONG = {
     "subscription number zero": WaveAck(0, (), "t", 0, 1, (Entry(1, 0, 0, True),)),
     "our future subscription": WaveAck(0, (), "t", 0, 1, (Entry(3, 7, 1, True),)),
     "our future incarnation": Welcome(0, (), 0, True, (Standing(3, 7, True),)),
+    "a piece beyond the last": SettlePart(0, (), 1, False, (), 2, 2, ()),
     "a range backwards": Settle(0, (), 1, False, (), (Holding("t", 1, 0, True, ((3, 2),)),)),
     "life outside the cube": Obituary(0, (), 0, b"\xff\xff"),
 }
@@ -82,3 +85,16 @@ def test_senders_must_be_other_ids_of_the_cube(sender):
 
 def test_the_good_one_is_delivered():
     assert any(isinstance(effect, Deliver) for effect in machine().on_packet(0.0, 0, GOOD))
+
+
+@pytest.mark.parametrize("counter", [2**31, 2**62])
+@pytest.mark.parametrize("starts", [(), (Start(1, b"\x0f"),)], ids=["no start", "from the first on"])
+def test_a_lie_about_a_counter_costs_no_more_than_the_truth(counter, starts):
+    """Whoever depends on the two thousand millionth message of a crashed node does not get that many names of it."""
+    under_test = machine()
+    lie = replace(GOOD, dependencies=(Dependency(2, 0, counter, b"", starts),))
+    assert not any(isinstance(effect, Deliver) for effect in under_test.on_packet(0.0, 0, lie))
+    effects = [effect for peer in (0, 1, 2) for effect in under_test.on_peer_down(1.0, peer)]
+    (gap,) = (effect for effect in effects if isinstance(effect, Gap))
+    assert gap.missing[-1] == MessageId(2, 0, counter) and len(gap.missing) <= 16 * 8 * 512
+    assert [effect.message for effect in effects if isinstance(effect, Deliver)] == [lie.message]

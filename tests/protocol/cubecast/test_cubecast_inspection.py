@@ -1,7 +1,7 @@
 """What a node tells of itself: who lives, what is under way, what is held and why."""
 
 from cubecast.ids import MessageId
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
+from cubecast.protocol.vcube.cubecast import Cubecast, Parameters, inspection
 from cubecast.protocol.vcube.cubecast.packets import Dependency, Publication, Start, bitmap
 
 ALL = 0b1111
@@ -25,8 +25,27 @@ def test_a_held_publication_names_what_it_waits_for_and_how_long():
     packet.born = 10.0
     machine.on_packet(10.0, 1, packet)
     told = machine.describe(12.5)
-    assert told["held"] == [{"topic": "t", "message": [1, 0, 1], "messages": 2, "waits_for": [2, 0, 1], "for": 2.5}]
+    names = {"topic": "t", "message": [1, 0, 1], "waits_for": [2, 0, 1], "first_missing": [2, 0, 1]}
+    assert (
+        told["held"]
+        == inspection.describe_held(machine.life, 12.5)
+        == [names | {"messages": 2, "bytes": 2, "source": "alive", "for": 2.5}]
+    )
     assert told["topics"]["t"]["publishers"] == [{"node": 1, "incarnation": 0, "delivered": 0, "lag": 2}]
+
+
+def test_members_and_whom_a_publication_reaches():
+    machine = node(0)
+    machine.on_peer_down(1.0, 3)
+    assert {one: standing.alive for one, standing in inspection.standings(machine.life).items()} == {
+        0: True,
+        1: True,
+        2: True,
+        3: False,
+    }
+    assert inspection.destinations(machine.life, "t") == inspection.destinations(machine.life, None) == [0, 1, 2]
+    assert inspection.destinations(machine.life, "never heard of") == []
+    assert set(inspection.describe_topics(machine.life)) == {"t"}, "asking makes no topics"
 
 
 def test_own_publications_fill_the_window_until_they_are_stable():

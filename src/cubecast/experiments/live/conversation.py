@@ -35,7 +35,7 @@ async def converse(
         victim = list(crew)[members // 2]
         say(f"node {_id(victim)} is killed while they talk")
         victim.kill()
-        await crew.until(lambda: victim.process.returncode is not None, PATIENCE, "the killed member to be gone")
+        await crew.until(lambda: victim.code is not None, PATIENCE, "the killed member to be gone")
         await _talk(crew, 2 * questions, questions)
         say("another node joins, and they go on")
         helper = crew.living[-1].latest["ready"]["address"]
@@ -120,6 +120,6 @@ async def _leave(crew: Crew) -> None:
         member.may_end = True
         member.order("leave")
     await crew.until(lambda: not crew.living, PATIENCE, "everybody to leave")
-    failed = [member.name for member in members if member.process.returncode]
+    failed = [member.name for member in members if member.code]
     if failed:
         raise RunFailed(f"members {failed} did not leave in good order")

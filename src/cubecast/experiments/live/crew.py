@@ -6,51 +6,34 @@ it waits for was reported, and fails with the member's own words when it was not
 
 import asyncio
 import json
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from cubecast.errors import CubecastError
-
-LAST_WORDS = 2000
-"""Characters of a member's error output shown when it fails."""
+from cubecast.experiments.members import MemberProcess
 
 
 class RunFailed(CubecastError):  # noqa: N818 - says what happened
     """A live run did not come to where it should; nothing of it counts."""
 
 
-class Member:
+class Member(MemberProcess):
     """One process. `latest` holds its newest event of every kind."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
-        self.name = name
+    def __init__(self, name: str, process: asyncio.subprocess.Process, errors: Path) -> None:
+        super().__init__(name, process, errors)
         self.latest: dict[str, dict[str, Any]] = {}
         self.may_end = False
-        """It was killed or told to leave."""
-        self.process = process
-        self._log = log
+        """It was told to leave."""
 
     def order(self, do: str, **arguments: Any) -> None:
-        """Tell it something; a member that is gone does not hear it, which its waiters notice."""
-        assert self.process.stdin is not None
-        if not self.process.stdin.is_closing():
-            self.process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
-
-    def kill(self) -> None:
-        self.may_end = True
-        self.process.send_signal(signal.SIGKILL)
+        self.write({"do": do, **arguments})
 
     @property
     def has_failed(self) -> bool:
-        return self.process.returncode is not None and not self.may_end
-
-    def last_words(self) -> str:
-        text = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
-        return text[-LAST_WORDS:] or "it said nothing"
+        return self.code is not None and not self.may_end and not self.was_killed
 
 
 class Crew:
@@ -71,8 +54,7 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         for member in self:
-            if member.process.returncode is None:
-                member.kill()
+            member.kill()
         await asyncio.gather(*self._readers)
 
     def __iter__(self) -> Iterator[Member]:
@@ -80,29 +62,20 @@ class Crew:
 
     @property
     def living(self) -> list[Member]:
-        return [member for member in self if member.process.returncode is None]
+        return [member for member in self if member.code is None]
 
     async def start(self, name: str, **options: Any) -> Member:
         """A member process with these options; it takes part when it says so."""
-        log = self._logs / f"{name}.log"
-        with log.open("wb") as errors:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", self._module, json.dumps(options)),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-            )
-        member = self._members[name] = Member(name, process, log)
+        errors = self._logs / f"{name}.log"
+        member = self._members[name] = await Member.start(self._module, name, errors, json.dumps(options))
         self._readers.append(asyncio.ensure_future(self._read(member)))
         return member
 
     async def _read(self, member: Member) -> None:
-        assert member.process.stdout is not None
-        async for line in member.process.stdout:
-            event = json.loads(line)
+        async for event in member.lines():
             member.latest[event.pop("event")] = event
             self._changed.set()
-        await member.process.wait()
+        await member.gone()
         self._changed.set()
 
     async def until(self, happened: Callable[[], bool], seconds: float, what: str) -> None:
@@ -135,5 +108,4 @@ class Crew:
     def _check_nobody_failed(self) -> None:
         for member in self:
             if member.has_failed:
-                code = member.process.returncode
-                raise RunFailed(f"member {member.name} ended with code {code}: {member.last_words()}")
+                raise RunFailed(f"member {member.name} ended with code {member.code}: {member.last_words()}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -12,8 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from cubecast.errors import CubecastError
+from cubecast.experiments.free_ports import free_addresses
 from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy
-from cubecast.experiments.live_faults.process import MemberProcess
+from cubecast.experiments.live_faults.process import Answering
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
 
@@ -61,10 +61,10 @@ class LiveCluster:
 
     def __init__(self, config: ClusterConfig) -> None:
         self.config = config
-        self.members: dict[NodeId, MemberProcess] = {}
+        self.members: dict[NodeId, Answering] = {}
         self.proxies: dict[tuple[NodeId, NodeId], LinkProxy] = {}
         self._through: dict[tuple[NodeId, NodeId], Address] = {}
-        self._addresses = [_free_address() for _ in range(config.members)]
+        self._addresses = free_addresses(config.members)
         """A member keeps its address when it is started again, so that proxies know where to lead."""
         self._random = Random(config.seed)
 
@@ -116,7 +116,7 @@ class LiveCluster:
         }
         if config.inputs:
             settings["inputs"] = str(config.input_logs)
-        member = await MemberProcess.start(number, settings, config.directory / f"member-{number}.stderr")
+        member = await Answering.begin(number, settings, config.directory / f"member-{number}.stderr")
         self.members[number] = member
         await member.started(config.start_timeout)
         for topic in config.topics:
@@ -134,7 +134,7 @@ class LiveCluster:
     # Load
 
     @property
-    def living(self) -> list[MemberProcess]:
+    def living(self) -> list[Answering]:
         return [member for member in self.members.values() if member.is_alive]
 
     async def publish(self, rate: float, members: Iterable[NodeId] | None = None) -> None:
@@ -232,10 +232,3 @@ class LiveCluster:
             for number, status in statuses.items()
         ]
         return "; ".join(lines)
-
-
-def _free_address() -> Address:
-    """Nobody listens there, and the system hands out others first."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Address(*probe.getsockname())

@@ -16,6 +16,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
+from cubecast.net.security.settings import TlsSettings
 
 TOPIC = "chat"
 MOST_AT_ONCE = 256
@@ -36,6 +37,10 @@ class Load:
     messages: int | None = None
     """How many each member publishes; as many as it can when None."""
     journal: Path | None = None
+    tls: TlsSettings | None = None
+    observe: bool = False
+    data: Path | None = None
+    """Where each member keeps a log of everything, when it does."""
 
 
 class Member:
@@ -54,7 +59,17 @@ class Member:
         loop, load = asyncio.get_running_loop(), self._load
         dimension = max(1, (load.members - 1).bit_length())
         addresses = () if join is None else (Address.parse(join),)
-        node = LiveNode(NodeConfig(dimension=dimension, join=addresses, node=self._number, journal=load.journal))
+        config = NodeConfig(
+            dimension=dimension,
+            join=addresses,
+            node=self._number,
+            journal=load.journal,
+            observe=load.observe,
+            data=None if load.data is None else load.data / f"member-{self._number}",
+            log=() if load.data is None else (">",),
+            tls=load.tls,
+        )
+        node = LiveNode(config)
         await node.start()
         client = Client(node.port)
         orders: asyncio.Queue[Any] = asyncio.Queue()

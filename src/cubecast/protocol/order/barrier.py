@@ -40,6 +40,11 @@ class CausalBarrier:
                     direct[number] = mine ^ indirect
         direct[counter] = direct.get(counter, 0) | bit
 
+    def first_delivered(self, bit: int, its_barrier: int) -> None:
+        """The same for a first message that depended on nothing but the first messages of these sources."""
+        mine = self._direct.get(1, 0)
+        self._direct[1] = mine ^ (mine & its_barrier) | bit
+
     def publish(self, bit: int, counter: Counter) -> Groups:
         """The barrier to stamp on an own message, which is from now on the only direct dependency."""
         stamped = tuple(sorted(self._direct.items()))

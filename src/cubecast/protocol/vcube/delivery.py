@@ -34,12 +34,12 @@ class Delivery:
 
     __slots__ = (
         *("barrier", "first_received", "forgotten", "heard", "held", "incarnations"),
-        *("last_delivered", "latest", "mode", "settled", "topic"),
+        *("_unheard_pass", "last_delivered", "latest", "settled", "topic"),
     )
 
     def __init__(self, topic: str, mode: FirstReception) -> None:
         self.topic = topic
-        self.mode = mode
+        self._unheard_pass = mode is FirstReception.PASS
         self.barrier = CausalBarrier()
         self.held: PendingBuffer[NodeId, Pub] = PendingBuffer()
         self.latest: dict[Counter, int] = {}
@@ -62,31 +62,55 @@ class Delivery:
         stamped = self.barrier.publish(bit, message.counter)
         return tuple(sorted(MessageId(s, known.get(s, 0), c) for c, mask in stamped for s in ids_of(mask)))
 
+    def passes(self, packet: Pub) -> bool:
+        """Whether the message is delivered as it comes and nothing else happens, which is then noted; most are.
+
+        False changes nothing: `receive` has to look closer.
+        """
+        if packet.source in self.held.waiting:
+            return False
+        needed, bit = packet.needed_firsts, packet.bit
+        if needed is None:
+            return self._passes_later(packet)
+        delivered = self.latest.get(1, 0)
+        if delivered & needed != needed:
+            return False
+        self.heard |= bit
+        self.latest[1] = delivered | bit
+        self.barrier.first_delivered(bit, needed)
+        return True
+
+    def _passes_later(self, packet: Pub) -> bool:
+        """The same for any message but a first one that depends on nothing but first ones."""
+        if (not packet.opens and not self.heard & packet.bit) or self._missing(packet.groups) is not None:
+            return False
+        self.heard |= packet.bit
+        self._delivered(packet)
+        return True
+
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        latest, waiting, worklist = self.latest, self.held.waiting, [packet]
+        if self.passes(packet):
+            effects.append(packet.delivery)
+            return
+        waiting, worklist = self.held.waiting, [packet]
         if packet.opens:
             self.heard |= packet.bit
         elif not self.heard & packet.bit:
             worklist = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in worklist:
-            counter, groups = candidate.counter, candidate.groups
-            missing = None
-            for number, sources in groups:
-                if latest.get(number, 0) & sources != sources:
-                    missing = self._missing(groups)
-                    break
+            missing = self._missing(candidate.groups)
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
-            if counter == 1:
-                latest[1] = latest.get(1, 0) | candidate.bit
-            else:
-                self._note(candidate.source, candidate.bit, counter)
-            self.barrier.delivered(candidate.bit, counter, groups)
+            self._delivered(candidate)
             effects.append(candidate.delivery)
             if waiting and candidate.source in waiting:
-                worklist += self.held.release(candidate.source, counter)
+                worklist += self.held.release(candidate.source, candidate.counter)
+
+    def _delivered(self, packet: Pub) -> None:
+        self._note(packet.source, packet.bit, packet.counter)
+        self.barrier.delivered(packet.bit, packet.counter, packet.groups)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""
@@ -133,22 +157,22 @@ class Delivery:
 
     def _missing(self, barrier: Groups) -> tuple[NodeId, Counter] | None:
         """The first dependency that is neither delivered nor known never to come, or None."""
+        latest = self.latest
         for counter, sources in barrier:
-            # Taking a few bits off is cheaper than masking with a complement: negative integers are slow.
-            not_latest = sources ^ (sources & self.latest.get(counter, 0))
-            while not_latest:
-                lowest = not_latest & -not_latest
-                source = lowest.bit_length() - 1
+            absent = sources & latest.get(counter, 0) ^ sources  # negative integers are slow, so no complement
+            while absent:
+                up_to_lowest = absent ^ absent - 1
+                source = up_to_lowest.bit_length() - 1
                 if not self._passed(source, counter):
                     return source, counter
-                not_latest ^= lowest
+                absent ^= absent & up_to_lowest
         return None
 
     def _passed(self, source: NodeId, counter: Counter) -> bool:
         """Whether a dependency that is not the latest of its source is satisfied all the same."""
         if self.last_delivered.get(source, 0) > counter or self.first_received.get(source, 0) > counter:
             return True
-        return self.mode is FirstReception.PASS and not self.heard >> source & 1
+        return self._unheard_pass and not self.heard >> source & 1
 
     def invariants(self) -> None:
         for source, counter, packet in self.held.entries():

@@ -16,6 +16,17 @@ MOST_SOURCES = 1 << MAX_DIMENSION
 """Sources become bits of masks: whoever takes a `Pub` from outside makes sure first that they lie below this."""
 
 
+def number_of(message: MessageId) -> int:
+    """The message as one integer: a key that is hashed in no time."""
+    source, incarnation, counter = message
+    return (incarnation << 32 | counter) << MAX_DIMENSION | source
+
+
+def message_of(number: int) -> MessageId:
+    rest, source = divmod(number, MOST_SOURCES)
+    return MessageId(source, rest >> 32, rest & (1 << 32) - 1)
+
+
 class Operation(Enum):
     SUB = "SUB"
     UNS = "UNS"
@@ -41,12 +52,15 @@ class Pub(Packet):
     publication: ClassVar[bool] = True
 
     # Derived once, used at every hop.
+    number: int = field(init=False, repr=False, compare=False)
     source: NodeId = field(init=False, repr=False, compare=False)
     bit: int = field(init=False, repr=False, compare=False)
     counter: Counter = field(init=False, repr=False, compare=False)
     opens: bool = field(init=False, repr=False, compare=False)
     """Whether its publisher never said anything before."""
     groups: Groups = field(init=False, repr=False, compare=False)
+    needed_firsts: int | None = field(init=False, repr=False, compare=False)
+    """Of a message that opens and depends on nothing but first messages: their sources."""
     acknowledgement: "PubAck" = field(init=False, repr=False, compare=False)
     delivery: Deliver = field(init=False, repr=False, compare=False)
     """All acknowledgements and all deliveries of a publication are alike, so each is one object."""
@@ -56,18 +70,22 @@ class Pub(Packet):
         self.bit = 1 << self.source
         self.opens = self.counter == 1 and not incarnation
         self.groups = grouped(self.barrier)
+        firsts = dict(self.groups)
+        sources = firsts.pop(1, 0)
+        self.needed_firsts = sources if self.opens and not firsts else None
         self.acknowledgement = PubAck(self.topic, self.message)
+        self.number = self.acknowledgement.number
         self.delivery = Deliver(self.topic, self.message, self.payloads)
-
-    @property
-    def key(self) -> MessageId:
-        return self.message
 
 
 @dataclass(slots=True)
 class PubAck(Packet):
     topic: str
     message: MessageId
+    number: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.number = number_of(self.message)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ they learned since. Children are remembered per parent until the view changes.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.packets import Entry, Operation
@@ -25,8 +26,34 @@ class Roster:
 _NOBODY = Roster(())
 
 
+class Awaited(NamedTuple):
+    """Acknowledgements that are missing, and the parent, who is told after the last one; the root has none.
+
+    The same for every message that comes from the same parent, so nothing is made or changed to count them.
+    """
+
+    parent: tuple[NodeId, ...]
+    missing: int
+    after_one: "Awaited | None"
+
+
+class Place(NamedTuple):
+    """A node's place in the trees in which it has a certain parent."""
+
+    children: tuple[NodeId, ...]
+    parent: tuple[NodeId, ...]
+    awaited: Awaited | None
+
+
+def _place(children: tuple[NodeId, ...], parent: tuple[NodeId, ...]) -> Place:
+    awaited = None
+    for missing in range(1, len(children) + 1):
+        awaited = Awaited(parent, missing, awaited)
+    return Place(children, parent, awaited)
+
+
 class Subscribers:
-    __slots__ = ("_base", "_learned", "below", "dimension", "mask", "node", "subscribed")
+    __slots__ = ("_base", "_learned", "dimension", "mask", "node", "places", "subscribed")
 
     def __init__(self, node: NodeId, dimension: int, base: Roster = _NOBODY) -> None:
         self.node = node
@@ -35,8 +62,8 @@ class Subscribers:
         self._learned: dict[NodeId, Entry] = {}
         self.mask = base.mask
         self.subscribed = bool(base.mask >> node & 1)
-        self.below: dict[NodeId | None, tuple[NodeId, ...]] = {}
-        """Children by parent, as far as somebody asked."""
+        self.places: dict[NodeId | None, Place] = {}
+        """By parent, as far as somebody asked."""
 
     def entry(self, node: NodeId) -> Entry | None:
         return self._learned.get(node) or self._base.get(node)
@@ -52,12 +79,16 @@ class Subscribers:
         if mask != self.mask:
             self.mask = mask
             self.subscribed = bool(mask >> self.node & 1)
-            self.below.clear()
+            self.places.clear()
 
-    def children_below(self, parent: NodeId | None) -> tuple[NodeId, ...]:
-        """This node's children in a tree of subscribers in which it received from `parent`; None: it is the root."""
-        found = self.below.get(parent)
+    def place_below(self, parent: NodeId | None) -> Place:
+        """This node's place in a tree of subscribers in which it received from `parent`; None: it is the root."""
+        found = self.places.get(parent)
         if found is None:
             height = self.dimension if parent is None else cluster(self.node, parent) - 1
-            found = self.below[parent] = children(self.node, height, self.mask)
+            children_here = children(self.node, height, self.mask)
+            found = self.places[parent] = _place(children_here, () if parent is None else (parent,))
         return found
+
+    def children_below(self, parent: NodeId | None) -> tuple[NodeId, ...]:
+        return self.place_below(parent).children

@@ -9,7 +9,7 @@ child; the source takes its next message of that topic only when the previous on
 |------------------|-----------------------------------------------------------|
 | bcast_queue[t]   | `Topic.queue`, and `Topic.outstanding` for the head       |
 | view[t]          | `Topic.view` (subscribers.py)                             |
-| acks             | `Topic.acks`: message → [parent or None, missing], of operations also what they gather |
+| acks             | `Topic.acks`: publication → `Awaited` (subscribers.py); `Topic.gathering` for operations |
 | causal_barrier, not_delvs, msgs, last_delvs (also called delv), first_rec | `Topic.delivery` (delivery.py) |
 
 Known holes, kept because this is the reproduction (tests/scripts shows each in its smallest form): a joiner is routed
@@ -18,7 +18,7 @@ there are no incarnations (V5). `cubecast` closes them. Deviations are listed in
 """
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
@@ -27,6 +27,7 @@ from cubecast.protocol.contract import (
     Acknowledged,
     Effects,
     Observe,
+    Outcomes,
     Published,
     Send,
     Subscribed,
@@ -34,15 +35,25 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.fault_free import FaultFree
-from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.protocol.vcube.subscribers import Roster, Subscribers
+from cubecast.protocol.vcube.packets import (
+    Entry,
+    Operation,
+    OperationAck,
+    OperationKey,
+    Pub,
+    PubAck,
+    Sub,
+    Uns,
+    message_of,
+)
+from cubecast.protocol.vcube.subscribers import Awaited, Roster, Subscribers
 from cubecast.protocol.vcube.topology import children
 
 
 class Topic:
     """What a node keeps per topic."""
 
-    __slots__ = ("acks", "delivery", "name", "outstanding", "published", "queue", "view")
+    __slots__ = ("acks", "delivery", "gathering", "name", "outstanding", "published", "queue", "view")
 
     def __init__(self, name: str, view: Subscribers, mode: FirstReception) -> None:
         self.name = name
@@ -50,7 +61,8 @@ class Topic:
         self.delivery = Delivery(name, mode)
         self.queue: deque[bytes | Entry] = deque()  # a publication or an own operation
         self.outstanding: Pub | Sub | Uns | None = None
-        self.acks: dict[Hashable, list[Any]] = {}
+        self.acks: dict[int, Awaited] = {}  # by number of the message
+        self.gathering: dict[OperationKey, list[Any]] = {}  # [parent or None, missing, members]
         self.published: Counter = 0
 
 
@@ -133,15 +145,25 @@ class VCubePS(FaultFree):
                 packet = Sub(state.name, self.node, head.counter)
             else:
                 packet = Uns(state.name, self.node, head.counter)
-            is_sub = type(packet) is Sub
-            targets = self._everyone[self.dimension] if is_sub else state.view.children_below(None)
-            if targets:
+            if self._send_down(state, packet, effects):
                 state.outstanding = packet
-                state.acks[packet.key] = [None, len(targets), []]
-                effects.append(Send(targets, packet))
             else:
                 self._completed(state, packet, [], effects)
         return effects
+
+    def _send_down(self, state: Topic, packet: Pub | Sub | Uns, effects: Effects) -> bool:
+        """An own message to the children; False when there are none."""
+        place = state.view.place_below(None)
+        targets = self._everyone[self.dimension] if type(packet) is Sub else place.children
+        if not targets:
+            return False
+        if isinstance(packet, Pub):
+            assert place.awaited is not None
+            state.acks[packet.number] = place.awaited
+        else:
+            state.gathering[packet.key] = [None, len(targets), []]
+        effects.append(Send(targets, packet))
+        return True
 
     def _start_pub(self, state: Topic, payload: bytes, effects: Effects) -> Pub:
         # DEVIATION vcube-ps §5.5.1: publications are numbered per topic and operations apart; counters are only ever
@@ -178,17 +200,60 @@ class VCubePS(FaultFree):
             raise RemoteProtocolError(f"node {sender} sent a {kind.__name__}, which VCube-PS does not know")
         return handler(sender, packet)  # type: ignore[operator,no-any-return]
 
+    def on_packets(self, arrivals: Iterable[tuple[int, float, NodeId, Any]], outcomes: Outcomes) -> None:
+        """The two things nearly all packets lead to, written out: a publication is passed on and received, as in
+        `on_pub`, an acknowledgement is counted or passed on, as in `on_pub_ack`. `on_packet` does the rest."""
+        sent_by, peers, packets = outcomes.sent_by.append, outcomes.peers.append, outcomes.packets.append
+        passed, topic = outcomes.passed.append, None
+        for number, now, sender, packet in arrivals:
+            kind = type(packet)
+            if kind is PubAck or kind is Pub:
+                if packet.topic is not topic:
+                    topic = packet.topic
+                    state = self._topic(topic)
+                    acks, places, subscribed = state.acks, state.view.places, state.view.subscribed
+                    passes, receive = state.delivery.passes, state.delivery.receive
+                if kind is PubAck:
+                    if packet.number in acks:
+                        parent, _, awaited = acks[packet.number]
+                        if awaited is not None:
+                            acks[packet.number] = awaited
+                            continue
+                        if parent:
+                            del acks[packet.number]
+                            sent_by(number)
+                            peers(parent)
+                            packets(packet)
+                            continue
+                elif subscribed and sender in places:
+                    children, parent, awaited = places[sender]
+                    sent_by(number)
+                    if awaited is not None:
+                        acks[packet.number] = awaited
+                        peers(children)
+                        packets(packet)
+                    else:
+                        peers(parent)
+                        packets(packet.acknowledgement)
+                    if passes(packet):
+                        passed(number)
+                    else:
+                        effects: Effects = []
+                        receive(packet, effects)
+                        outcomes.add(number, effects)
+                    continue
+            outcomes.add(number, self.on_packet(now, sender, packet))
+            topic = None
+
     def on_pub(self, sender: NodeId, packet: Pub) -> Effects:
         state = self.topics.get(packet.topic) or self._topic(packet.topic)
         view = state.view
-        targets = view.below.get(sender)
-        if targets is None:
-            targets = view.children_below(sender)
-        if targets:
-            state.acks[packet.message] = [sender, len(targets)]
-            effects: Effects = [Send(targets, packet)]
+        children, parent, awaited = view.places.get(sender) or view.place_below(sender)
+        if awaited is not None:
+            state.acks[packet.number] = awaited
+            effects: Effects = [Send(children, packet)]
         else:
-            effects = [Send((sender,), packet.acknowledgement)]
+            effects = [Send(parent, packet.acknowledgement)]
         if view.subscribed:
             state.delivery.receive(packet, effects)
         return effects
@@ -211,7 +276,7 @@ class VCubePS(FaultFree):
 
     def _relay(self, state: Topic, sender: NodeId, packet: Sub | Uns, targets: tuple[NodeId, ...]) -> Effects:
         if targets:
-            state.acks[packet.key] = [sender, len(targets), []]
+            state.gathering[packet.key] = [sender, len(targets), []]
             return [Send(targets, packet)]
         return [Send((sender,), OperationAck(packet.topic, *packet.key, self._own_entry(state, packet.key[0])))]
 
@@ -220,22 +285,22 @@ class VCubePS(FaultFree):
     def on_pub_ack(self, sender: NodeId, packet: PubAck) -> Effects:
         try:
             state = self.topics[packet.topic]
-            entry = state.acks[packet.message]
+            parent, _, awaited = state.acks[packet.number]
         except KeyError:
             return [Observe("discard", packet.topic, peer=sender, detail="acknowledgement nobody waits for")]
-        if entry[1] > 1:
-            entry[1] -= 1
+        if awaited is not None:
+            state.acks[packet.number] = awaited
             return []
-        del state.acks[packet.message]
-        if entry[0] is not None:
-            return [Send((entry[0],), packet)]
+        del state.acks[packet.number]
+        if parent:
+            return [Send(parent, packet)]
         effects: Effects = []
         self._completed(state, state.outstanding, [], effects)
         return effects + self._propagate(state)
 
     def on_operation_ack(self, sender: NodeId, packet: OperationAck) -> Effects:
         state = self._topic(packet.topic)
-        entry = state.acks.get(packet.key)
+        entry = state.gathering.get(packet.key)
         if entry is None:
             return [Observe("discard", packet.topic, peer=sender, detail="acknowledgement nobody waits for")]
         if state.view.subscribed:
@@ -245,7 +310,7 @@ class VCubePS(FaultFree):
         entry[1] -= 1
         if entry[1]:
             return []
-        del state.acks[packet.key]
+        del state.gathering[packet.key]
         if parent is not None:
             members = (*gathered, *self._own_entry(state, packet.operation))
             return [Send((parent,), OperationAck(packet.topic, *packet.key, members))]
@@ -257,15 +322,20 @@ class VCubePS(FaultFree):
 
     def invariants(self) -> None:
         for state in self.topics.values():
-            assert state.outstanding is None or state.outstanding.key in state.acks, "head of queue without pending ACK"
-            assert all(entry[1] > 0 for entry in state.acks.values()), "a completed acknowledgement is still kept"
+            head = state.outstanding
+            awaited = head is None or (
+                head.number in state.acks if isinstance(head, Pub) else head.key in state.gathering
+            )
+            assert awaited, "head of queue without pending ACK"
+            assert all(entry[1] > 0 for entry in state.gathering.values()), "a completed acknowledgement is still kept"
             state.delivery.invariants()
 
     def waiting(self) -> list[str]:
         lines = []
         for state in self.topics.values():
-            for key, entry in state.acks.items():
-                lines.append(f"node {self.node} {state.name}: {entry[1]} acknowledgements of {key} missing")
+            missing: list[tuple[Any, int]] = [(message_of(number), some.missing) for number, some in state.acks.items()]
+            missing += [(key, entry[1]) for key, entry in state.gathering.items()]
+            lines += [f"node {self.node} {state.name}: {n} acknowledgements of {key} missing" for key, n in missing]
             lines += [f"node {self.node} {line}" for line in state.delivery.waiting()]
         return lines
 

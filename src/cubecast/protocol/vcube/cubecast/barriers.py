@@ -11,6 +11,9 @@ from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
 from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, bitmap, mask_from
 
+ENTRY_BYTES, START_BYTES = 40, 16
+"""Their numbers when they are as large as they can be."""
+
 
 class _Entry:
     __slots__ = ("counter", "covered", "destinations", "starts", "witness")
@@ -73,6 +76,15 @@ class Barrier:
             if not entry.covered:
                 direct.append(source)
         return tuple(named), tuple(direct)
+
+    def most_bytes(self, destinations: Destinations) -> int:
+        """What a publication to these destinations takes at most to name all of it."""
+        return sum(
+            ENTRY_BYTES
+            + destinations.without(entry.destinations).bit_length() // 8
+            + sum(START_BYTES + len(start.members) for start in entry.starts)
+            for entry in self._entries.values()
+        )
 
     def prune(self) -> None:
         """Forget what is covered and stable: no later publication needs to name it."""

@@ -85,6 +85,10 @@ class Delivery:
         """(source, up to where everything is delivered or declared lost) each."""
         return [(source, self._progress[source].last) for source in sorted(self._progress)]
 
+    def stated(self) -> list[tuple[Life, Counter]]:
+        """The same, of sources whose cut was stated."""
+        return [(source, last) for source, last in self.progress() if self._progress[source].stated]
+
     def last_delivered(self, source: Life) -> Counter:
         progress = self._progress.get(source)
         return 0 if progress is None else progress.last
@@ -179,14 +183,16 @@ class Delivery:
         if progress is None:
             start = self._start(_starts_named(dependant, source))
             progress = self._progress[source] = _Progress((start or counter) - 1)
-        end = progress.last
+        # A lie about the counter must not cost more than the truth could: only so many are ever named.
+        first = max(progress.last, counter - self._context.parameters.most_unstable)
+        end = first
         while end < counter and not exists(source, end + 1):
             end += 1
-        if end == progress.last:
+        if end == first:
             return False
         if not progress.stated:
             self._state_cut(source, progress)
-        missing = tuple(MessageId(*source, lost) for lost in range(progress.last + 1, end + 1))
+        missing = tuple(MessageId(*source, lost) for lost in range(first + 1, end + 1))
         self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
         progress.last = progress.lost = end
         self._has_lost = True

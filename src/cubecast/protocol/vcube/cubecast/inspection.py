@@ -3,11 +3,12 @@
 Plain lists and dictionaries of numbers and text, so that drivers can hand them on as they are.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from cubecast.ids import Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
+from cubecast.protocol.vcube.cubecast.packets import Life, Standing
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.topology import ids_of
 
@@ -18,9 +19,59 @@ def describe(life: Lifetime, now: float) -> dict[str, Any]:
         "active": life.joining is None,
         "settled": not life.settlement.open,
         "standings": [one._asdict() for one in registry.standings()],
-        "topics": {name: _topic(life, life.topics[name]) for name in sorted(life.topics)},
-        "held": [one for name in sorted(life.topics) for one in _held(name, life.topics[name].delivery, now)],
+        "topics": describe_topics(life),
+        "held": describe_held(life, now),
     }
+
+
+def describe_topics(life: Lifetime) -> dict[Topic, dict[str, Any]]:
+    return {name: _topic(life, life.topics[name]) for name in sorted(life.topics)}
+
+
+def describe_held(life: Lifetime, now: float) -> list[dict[str, Any]]:
+    return [one for name in sorted(life.topics) for one in _held(life, name, now)]
+
+
+def destinations(life: Lifetime, topic: Topic | None) -> list[NodeId]:
+    """Whom a publication reaches: on a topic those who want it, otherwise everybody who lives."""
+    registry, state = life.context.registry, None if topic is None else life.topics.get(topic)
+    wanted = 0 if state is None else state.view.destinations(registry).mask
+    return list(ids_of(registry.alive if topic is None else wanted))
+
+
+class Reached(NamedTuple):
+    """How far a subscription is."""
+
+    topic: Topic
+    is_confirmed: bool
+    delivered: tuple[MessageId, ...]
+    """The last one of every source whose cut was stated."""
+
+
+def reached(life: Lifetime) -> list[Reached]:
+    return [
+        Reached(name, topic.confirmed, tuple(MessageId(*source, last) for source, last in topic.delivery.stated()))
+        for name, topic in sorted(life.topics.items())
+        if topic.delivery is not None
+    ]
+
+
+def published(life: Lifetime) -> dict[Topic, int]:
+    """How many messages this incarnation published, per topic."""
+    return {name: topic.counter for name, topic in sorted(life.topics.items()) if topic.counter}
+
+
+def standings(life: Lifetime) -> dict[NodeId, Standing]:
+    """Everybody ever heard of."""
+    return {one.node: one for one in life.context.registry.standings()}
+
+
+def has_delivered(life: Lifetime, topic: Topic, message: MessageId) -> bool:
+    """Delivered here, or declared lost, or from before this subscription."""
+    state = life.topics.get(topic)
+    if state is None or state.delivery is None:
+        return False
+    return state.delivery.last_delivered(Life(message.source, message.incarnation)) >= message.counter
 
 
 def _topic(life: Lifetime, topic: TopicState) -> dict[str, Any]:
@@ -51,8 +102,10 @@ def _publishers(delivery: Delivery) -> list[dict[str, Any]]:
     ]
 
 
-def _held(topic: Topic, delivery: Delivery | None, now: float) -> list[dict[str, Any]]:
-    """Oldest first. `waits_for` is the dependency it waits for at present; there may be more."""
+def _held(life: Lifetime, topic: Topic, now: float) -> list[dict[str, Any]]:
+    """Oldest first. `waits_for` is the dependency it waits for at present; there may be more. `first_missing` is the
+    first message of that source that is not delivered here, `source` how this node holds it."""
+    delivery = life.topics[topic].delivery
     if delivery is None:
         return []
     held = [
@@ -60,9 +113,20 @@ def _held(topic: Topic, delivery: Delivery | None, now: float) -> list[dict[str,
             "topic": topic,
             "message": list(copy.packet.message),
             "messages": len(copy.packet.payloads),
+            "bytes": sum(map(len, copy.packet.payloads)),
             "waits_for": [*source, counter],
+            "first_missing": [*source, min(counter, delivery.last_delivered(source) + 1)],
+            "source": _standing(life, source),
             "for": now - copy.packet.born,
         }
         for source, counter, copy in delivery.held()
     ]
     return sorted(held, key=lambda one: (-one["for"], one["message"]))
+
+
+def _standing(life: Lifetime, source: Life) -> str:
+    if life.context.is_closed(source):
+        return "settled"
+    if life.context.registry.is_dead(source):
+        return "faulty"
+    return "alive" if life.context.registry.is_alive(*source) else "unknown"

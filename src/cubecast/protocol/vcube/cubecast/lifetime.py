@@ -21,6 +21,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Obituary,
     Publication,
     Settle,
+    SettlePart,
     Stable,
     Test,
     Wave,
@@ -41,7 +42,7 @@ class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
 
 def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
-    if isinstance(packet, Test | Settle):
+    if isinstance(packet, Test | Settle | SettlePart):
         return packet.asking
     return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry)
 
@@ -191,6 +192,11 @@ class Lifetime:
             raise Expelled
         if friend:
             self.suspect(sender)
+
+    def on_settle_part(self, sender: NodeId, packet: SettlePart) -> None:
+        whole = self.settlement.pieces.add(sender, packet)
+        if whole is not None:
+            self.on_settle(sender, whole)
 
     def on_settle(self, sender: NodeId, packet: Settle) -> None:
         if self.joining is not None:

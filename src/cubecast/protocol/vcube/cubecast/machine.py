@@ -43,6 +43,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Obituary,
     Publication,
     Settle,
+    SettlePart,
     Stable,
     Test,
     TopicList,
@@ -252,6 +253,8 @@ class Cubecast:
                     self._life.become_active(self._wishes)
             case Settle():
                 self._life.on_settle(sender, packet)
+            case SettlePart():
+                self._life.on_settle_part(sender, packet)
             case Test():
                 if packet.asking:
                     self._life.context.send((sender,), Test(self._life.context.by, self._life.context.dead, False))
@@ -449,6 +452,16 @@ class Cubecast:
         context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
 
     # Looking inside
+
+    def envelope_bytes(self, topic: Topic) -> int:
+        """Besides its messages, a publication on the topic would take at most so many bytes now."""
+        state = self._life.topics.get(topic)
+        return 0 if state is None else state.envelope_bytes()
+
+    @property
+    def life(self) -> Lifetime:
+        """To look at (`inspection`), not to touch; another one after every reincarnation."""
+        return self._life
 
     def last_delivered(self, topic: Topic, source: NodeId, incarnation: Incarnation) -> MessageId:
         """For people and tests: how far the subscription is with a source."""

@@ -249,6 +249,21 @@ class Settle(Packet):
 
 
 @dataclass(slots=True)
+class SettlePart(Packet):
+    """One of the pieces of a `Settle` that is too large for one packet; it counts when all are there."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    version: int
+    asking: bool
+    faulty: tuple[Life, ...]
+    part: int
+    """From 0."""
+    parts: int
+    holdings: tuple[Holding, ...]
+
+
+@dataclass(slots=True)
 class Obituary(Packet):
     """The receiver's incarnation is held faulty by the sender, or unknown to it, who lives with these nodes."""
 
@@ -307,7 +322,8 @@ AnyPacket: TypeAlias = (
     | Inquiry
     | TopicList
     | Convoy
+    | SettlePart
 )
 FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
-LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, Direct)
+LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, SettlePart, Direct)
 PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)

@@ -6,6 +6,9 @@ from enum import Enum
 from cubecast.errors import BadInput
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
+MOST_MESSAGES = 65_536
+"""Per publication, whoever publishes it: nodes may choose different `max_batch`."""
+
 
 class Detection(Enum):
     """Who notices that a peer is silent."""
@@ -62,6 +65,8 @@ class Parameters:
         for name in ("retry", "round_length", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
+        if self.max_batch > MOST_MESSAGES:
+            raise BadInput(f"max_batch must be at most {MOST_MESSAGES}, not {self.max_batch}")
         for name in ("eager", "calm", "direct"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} must be at least 0, not {getattr(self, name)}")
@@ -75,6 +80,11 @@ class Parameters:
     @property
     def size(self) -> int:
         return 1 << self.dimension
+
+    @property
+    def most_unstable(self) -> int:
+        """Messages of one source on one topic that can be missing somewhere; sixteen times that, for a wider window."""
+        return 16 * self.window * self.max_batch
 
     @property
     def hurry_from(self) -> int:

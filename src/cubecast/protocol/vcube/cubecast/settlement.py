@@ -10,6 +10,7 @@ count, what nobody names is lost for good. Once, besides, everybody knows all de
 from collections.abc import Callable, Iterable, Mapping
 
 from cubecast.ids import Counter, NodeId, Topic
+from cubecast.protocol.vcube.cubecast.announcements import Pieces, split
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.packets import Holding, Life, Settle
@@ -25,6 +26,8 @@ class Settlement:
         self.version = version
         """Of the last announcement: only the newest one of a node counts."""
         self._announced: tuple[Holding, ...] = ()
+        self.pieces = Pieces()
+        """Of announcements that are not complete yet."""
         self.open = False
         """Something about faulty nodes is not settled."""
         self.must_announce = False
@@ -56,11 +59,11 @@ class Settlement:
         self.must_announce = False
         self.version += 1
         self._announced = self._holdings()
-        self._context.send_to(self._context.registry.others, self._packet(asking=False))
+        self._send(tuple(ids_of(self._context.registry.others)), asking=False)
 
     def answer(self, sender: NodeId) -> None:
         self.version += 1
-        self._context.send((sender,), self._packet(asking=False))
+        self._send((sender,), asking=False)
 
     def echo(self, sender: NodeId, packet: Settle) -> None:
         """A joining node has nothing of anybody and accepts nothing: it agrees with whoever asks."""
@@ -75,7 +78,7 @@ class Settlement:
             self.announce()
         slow = [node for node in ids_of(self._context.registry.others) if not self._is_done(node)]
         self.version += 1
-        self._context.send(tuple(slow), self._packet(asking=True))
+        self._send(tuple(slow), asking=True)
 
     def conclude(self) -> None:
         """Draw what conclusions the announcements allow."""
@@ -103,12 +106,15 @@ class Settlement:
         context.dead = ()
         self.open = False
         self._announced = ()
+        self.pieces.clear()
         for topic in self._topics.values():
             topic.forget_closed()
 
-    def _packet(self, *, asking: bool) -> Settle:
+    def _send(self, peers: tuple[NodeId, ...], *, asking: bool) -> None:
         context = self._context
-        return Settle(context.by, context.dead, self.version, asking, context.registry.faulty(), self._holdings())
+        whole = Settle(context.by, context.dead, self.version, asking, context.registry.faulty(), self._holdings())
+        for packet in split(whole):
+            context.send(peers, packet)
 
     def _holdings(self) -> tuple[Holding, ...]:
         holdings = []

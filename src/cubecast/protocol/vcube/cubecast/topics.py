@@ -171,6 +171,13 @@ class TopicState:
         self.queued_bytes -= size
         return batch
 
+    def envelope_bytes(self) -> int:
+        """What the next publication says besides its messages takes at most about so many bytes."""
+        self.barrier.prune()
+        destinations, set_of_nodes = self.view.destinations(self._context.registry), self._context.parameters.size // 8
+        rest = 512 + 24 * (len(destinations.epochs) + len(self._context.dead)) + len(destinations.members)
+        return rest + (len(self._starts) + 1) * (16 + set_of_nodes) + self.barrier.most_bytes(destinations)
+
     @property
     def unstable(self) -> int:
         return self.dissemination.count(self.me)

@@ -2,6 +2,7 @@
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
+from cubecast.protocol.vcube.cubecast.announcements import MOST_PARTS
 from cubecast.protocol.vcube.cubecast.packets import (
     PACKETS,
     Ack,
@@ -12,13 +13,14 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Obituary,
     Publication,
     Settle,
+    SettlePart,
     Stable,
     Wave,
     WaveAck,
     Welcome,
     mask_from,
 )
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES, Parameters
 
 
 class Validator:
@@ -80,6 +82,10 @@ class Validator:
                         raise RemoteProtocolError(f"incarnation {standing.incarnation} of this node does not exist yet")
             case Settle():
                 self._settle(packet)
+            case SettlePart():
+                if not 0 <= packet.part < packet.parts <= MOST_PARTS:
+                    raise RemoteProtocolError(f"piece {packet.part} of {packet.parts} of an announcement")
+                self._settle(packet)
             case Obituary():
                 self._bitmap(packet.alive)
             case _:
@@ -91,7 +97,7 @@ class Validator:
             self._message(source, lived, counter)
         if source == self._node and lived >= incarnation:
             raise RemoteProtocolError("a publication in this node's name came from outside")
-        if not 0 < len(packet.payloads) <= self._parameters.max_batch:
+        if not 0 < len(packet.payloads) <= MOST_MESSAGES:
             raise RemoteProtocolError(f"a batch of {len(packet.payloads)} messages")
         if not 0 <= packet.stable < counter:
             raise RemoteProtocolError(f"publication {counter} claims that {packet.stable} is stable")
@@ -136,7 +142,7 @@ class Validator:
             if len(publishers) < len(packet.dependencies) or packet.message[:2] in publishers:
                 raise RemoteProtocolError("a publisher occurs twice among the dependencies")
 
-    def _settle(self, packet: Settle) -> None:
+    def _settle(self, packet: Settle | SettlePart) -> None:
         for life in packet.faulty:
             self._life(*life)
         for holding in packet.holdings:

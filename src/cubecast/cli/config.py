@@ -1,0 +1,76 @@
+"""`cubecast config`: is a configuration file right, what does it amount to, what can be set."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from cubecast.cli.common import BAD_INPUT, json_option, output, print_json
+from cubecast.cli.node_options import node_options, sources
+from cubecast.net.config import NodeConfig
+from cubecast.net.settings.checking import check_file
+from cubecast.net.settings.reference import EXAMPLE_HEADING, example, shown
+from cubecast.net.settings.resolve import resolve
+
+CHECK_EXAMPLE = """
+\b
+Example:
+  cubecast config check cubecast.toml
+"""
+SHOW_EXAMPLE = """
+\b
+Example, with everything that `cubecast node` takes:
+  CUBECAST_WINDOW=32 cubecast config show --config cubecast.toml --listen 127.0.0.1:7400
+"""
+EXAMPLE_EXAMPLE = """
+\b
+Example:
+  cubecast config example > cubecast.toml
+"""
+
+
+@click.group()
+def config() -> None:
+    """The settings of a node: check a file, show what counts and why, print an example."""
+
+
+@config.command(epilog=CHECK_EXAMPLE)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@json_option
+@click.pass_context
+def check(ctx: click.Context, file: Path, as_json: bool) -> None:
+    """Read a file as a node would, with the environment. Exit code 0 when it is right, 2 with a line per problem."""
+    problems = check_file(NodeConfig, file, dict(os.environ))
+    if as_json:
+        print_json({"file": str(file), "problems": problems})
+    else:
+        for problem in problems:
+            click.echo(f"cubecast: {problem}", err=True)
+        if not problems:
+            click.echo(f"{file} is right")
+    if problems:
+        ctx.exit(BAD_INPUT)
+
+
+@config.command(epilog=SHOW_EXAMPLE)
+@node_options
+@json_option
+def show(config: Path | None, as_json: bool, **options: Any) -> None:
+    """Every setting that would count, and where it comes from; secrets are not shown."""
+    rows = shown(NodeConfig, resolve(NodeConfig, sources(config, options)))
+    if as_json:
+        print_json({key: {"value": value, "from": place} for key, value, place in rows})
+        return
+    table = Table("setting", "value", "comes from")
+    for key, value, place in rows:
+        table.add_row(key, "" if value is None else escape(value), escape(place))
+    output.print(table)
+
+
+@config.command("example", epilog=EXAMPLE_EXAMPLE)
+def print_example() -> None:
+    """A file with every setting at its default, each explained."""
+    click.echo(example(NodeConfig, EXAMPLE_HEADING), nl=False)

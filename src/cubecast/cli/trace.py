@@ -1,0 +1,73 @@
+"""`cubecast trace`: the journals of running nodes, switched on and off, and made into a trace."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cubecast.cli.client_options import client_options, connecting
+from cubecast.cli.common import json_option, output, print_json
+from cubecast.net.loop import run as run_loop
+from cubecast.report.live_tracing import collect_journals, switch_each
+
+EXAMPLE = """
+\b
+Example:
+  cubecast trace on --node 127.0.0.1:7400 --node 127.0.0.1:7401 --run monday
+  cubecast trace off --node 127.0.0.1:7400 --node 127.0.0.1:7401
+  cubecast trace collect data/traces/monday --out out/monday
+  cubecast check out/monday
+"""
+
+
+@click.group(epilog=EXAMPLE)
+def trace() -> None:
+    """Record what running nodes do, for the judges. Nodes must serve HTTP (--http)."""
+
+
+@trace.command()
+@client_options
+@click.option(
+    "--run", "name", help="Name of the trace (default: the time of day); one directory per name at each node."
+)
+@json_option
+def on(name: str | None, as_json: bool, **where: Any) -> None:
+    """Begin to record at every --node."""
+    _switch(where, name or datetime.now(UTC).strftime("%Y%m%d-%H%M%S"), as_json)
+
+
+@trace.command()
+@client_options
+@json_option
+def off(as_json: bool, **where: Any) -> None:
+    """Stop recording at every --node; the nodes go on."""
+    _switch(where, None, as_json)
+
+
+@trace.command()
+@click.argument("journals", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where the trace goes.")
+@json_option
+def collect(journals: Path, out: Path, as_json: bool) -> None:
+    """Make one trace of the journals of several nodes, brought together in one directory."""
+    found = collect_journals(journals, out)
+    if as_json:
+        print_json(found)
+        return
+    output.print(f"{found['rows']:,} rows of {found['nodes']} nodes in {out}", markup=False)
+    if found["partial"]:
+        output.print(f"This trace is partial: {found['partial']}.", markup=False)
+    for node, incarnation in found["publishers_without_a_journal"]:
+        output.print(f"Left out: node {node}.{incarnation}, which left no journal.", markup=False)
+
+
+def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:
+    nodes = where["nodes"]
+    done = run_loop(switch_each(nodes, lambda node: connecting(**where | {"nodes": (node,)}), where["timeout"], name))
+    if as_json:
+        print_json({"nodes": done})
+        return
+    for one in done:
+        doing = "records to" if one["on"] else "recorded to"
+        output.print(f"node {one['node']} {doing} {one['directory']}", markup=False)

@@ -1,0 +1,49 @@
+"""A process that is a node: it starts, says where it is, reloads when told to, and leaves in good order."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from time import monotonic_ns
+
+from cubecast.net.config import NodeConfig
+from cubecast.net.node import LiveNode
+from cubecast.net.settings.logs import set_up
+from cubecast.net.settings.reloading import Reloader
+from cubecast.net.settings.resolve import Resolved
+from cubecast.net.supervision import notify
+
+
+async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[LiveNode], None]) -> None:
+    """Until SIGTERM or SIGINT; SIGHUP reads the settings again. BadInput when they cannot work."""
+    config = read().config
+    set_up(config.logging)
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    live = LiveNode(config)
+    set_up(config.logging, live.identity)
+    live.reloads.append(_prepare_logs)
+    reloader = Reloader(NodeConfig, config, read, live.reloads)
+    loop.add_signal_handler(signal.SIGHUP, _reload, reloader)
+    starting = asyncio.ensure_future(live.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        return
+    await starting
+    announce(live)
+    notify(f"READY=1\nSTATUS=node {live.place.node} of cluster {config.cluster}")
+    await stopping
+    notify("STOPPING=1")
+    await live.close()
+
+
+def _reload(reloader: Reloader[NodeConfig]) -> None:
+    notify(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns() // 1000}")
+    reloader.reload()
+    notify("READY=1")
+
+
+def _prepare_logs(config: NodeConfig) -> Callable[[], None]:
+    return lambda: set_up(config.logging)

@@ -1,0 +1,199 @@
+"""Between a node's port and its store: records what is delivered, and tells publishers when it is on the disk."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.addresses import Address
+from cubecast.net.config import NodeConfig
+from cubecast.net.log.beginnings import open_replay
+from cubecast.net.log.holding import Holding
+from cubecast.net.log.mending import Mender
+from cubecast.net.log.reading import History
+from cubecast.net.log.replaying import Replay
+from cubecast.net.log.returning import Deliver, Refill, fill
+from cubecast.net.log.since import PublisherCut, Since
+from cubecast.net.log.store import Store
+from cubecast.net.patterns import Selection, covers
+from cubecast.net.port import GapNotice, Logged, Port, Sink
+
+log = logging.getLogger(__name__)
+
+MOST_CHOSEN = 10_000
+"""Topics for which it is remembered whether a pattern selects them."""
+
+
+class _Quiet:
+    """The log's subscriptions bring messages here; they are recorded where all deliveries pass, once and first."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.get_running_loop().create_future()
+
+    def on_batch(
+        self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
+    ) -> None: ...
+    def on_ready(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def on_live(self, known: PublisherCut) -> None: ...
+    def on_gap(self, gap: GapNotice) -> None: ...
+    def on_end(self, error: CubecastError | None) -> None:
+        self.on_ready()  # nobody has to wait any more
+
+
+class _Own:
+    """This node's publications on one topic, counted as its port counts what it accepted."""
+
+    __slots__ = ("recorded", "ticket", "waiters")
+
+    def __init__(self) -> None:
+        self.recorded = self.ticket = 0
+        self.waiters: list[tuple[int, int, asyncio.Future[int]]] = []
+
+
+class Recorder:
+    def __init__(self, store: Store, patterns: Sequence[str]) -> None:
+        self.store, self.history = store, History(store)
+        self._patterns = tuple(patterns)
+        self._selects = Selection(self._patterns)
+        self._chosen: dict[Topic, bool] = {}
+        self._own: dict[Topic, _Own] = {}
+        self._port: Port | None = None
+        self._subscriptions: list[int] = []
+        self._sinks: list[_Quiet] = []
+        self._is_paused = False
+        self._held: Holding | None = None
+        self.me: tuple[NodeId, int] = (-1, 0)
+        """This node's id and incarnation."""
+        store.on_room = self._resume
+
+    def attach(self, port: Port) -> None:
+        """Record what is delivered from now on; a log that was written before may have to be filled first."""
+        self._port = port
+        if self.store.topics():
+            self._held = Holding(self.store.directory)
+        self._sinks = [_Quiet() for _ in self._patterns]
+        subscribed = zip(self._patterns, self._sinks, strict=True)
+        self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
+
+    async def ready(self) -> None:
+        """Done when whatever is published from now on is recorded."""
+        for sink in self._sinks:
+            await asyncio.shield(sink.ready)
+
+    def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
+        """Does it have to wait until the log is filled?"""
+        if self._held is None or not self.records(topic):
+            return False
+        self._held.put(topic, message, payloads)
+        return True
+
+    async def fill(self, peers: Callable[[], Sequence[Address]], cluster: str, release: Deliver) -> None:
+        """Get what is missing from one of the peers, then let go what had to wait for it; mend what is damaged."""
+        name = f"the log of node {self.me[0]}"
+        if self._held is not None:
+            refill, others = Refill(self.history, self._held), peers()
+            if others and not await fill(refill, self._patterns, others, cluster, name):
+                log.warning("no peer could fill the log; what was missed in the meantime is a gap in it")
+            await refill.release(release)
+            self._held = None  # in the turn in which nothing was left
+        self.history.mend = Mender(self.history, peers, cluster, name).mend
+        for topic in self.store.topics():
+            if self.store.damaged(topic):
+                await self.history.mend(topic)
+
+    def records(self, topic: Topic) -> bool:
+        chosen = self._chosen.get(topic)
+        if chosen is None:
+            if len(self._chosen) >= MOST_CHOSEN:
+                self._chosen.clear()
+            chosen = self._chosen[topic] = self._selects(topic)
+        return chosen
+
+    def replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        """A subscription that begins in the log; NotKept when not all of it is recorded."""
+        if not any(covers(kept, pattern) for kept in self._patterns):
+            kept = ", ".join(self._patterns)
+            raise NotKept(f"the log of this node keeps {kept}, so a subscription to {pattern} cannot begin there")
+        return open_replay(self.history, pattern, sink, since)
+
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> Logged | None:
+        """Its place in the log, when it is recorded."""
+        if not self.records(topic):
+            return None
+        logged = self.history.append(topic, message, payloads)
+        if self.store.has_room or self._is_paused or self._port is None:
+            return logged
+        self._is_paused = True
+        for number in self._subscriptions:
+            self._port.pause(number)
+        return logged
+
+    def _resume(self) -> None:
+        if self._is_paused and self._port is not None:
+            self._is_paused = False
+            for number in self._subscriptions:
+                self._port.resume(number)
+
+    # Publishers that wait for the disk
+
+    def on_own(self, topic: Topic, accepted: int) -> None:
+        """Own publications were delivered here, up to this one of those the port accepted."""
+        own = self._own.get(topic)
+        if own is None:
+            own = self._own[topic] = _Own()
+        own.recorded, own.ticket = accepted, self.store.ticket
+        while own.waiters and own.waiters[0][0] <= accepted:
+            future = heappop(own.waiters)[2]
+            if not future.done():
+                future.set_result(own.ticket)
+
+    def check(self, topic: Topic) -> None:
+        """BadInput when nothing published there would ever be durable, NotDurable while the disk takes nothing."""
+        if not self.records(topic):
+            raise BadInput(f"{topic}: this node's log does not keep the topic. Nothing was published")
+        if self.store.trouble is not None:
+            raise NotDurable(f"{topic}: {self.store.trouble}. Nothing was published")
+
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        """Done when the first so many of the port's publications are on the disk."""
+        if not accepted:
+            return self.check(topic)
+        ticket = await self._recorded(topic, accepted)
+        try:
+            await self.store.synced(ticket)
+        except NotDurable as error:
+            raise NotDurable(f"{topic}: published, and not durable so far: {error}") from None
+
+    async def _recorded(self, topic: Topic, accepted: int) -> int:
+        own = self._own.setdefault(topic, _Own())
+        if accepted <= own.recorded:
+            return own.ticket
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        heappush(own.waiters, (accepted, id(future), future))
+        return await future
+
+    # The rest
+
+    def describe(self) -> dict[str, Any]:
+        return {"patterns": list(self._patterns), **self.store.describe()}
+
+    async def close(self) -> None:
+        for topic, own in self._own.items():
+            for _, _, future in own.waiters:
+                if not future.done():
+                    future.set_exception(OutcomeUnknown(f"{topic}: the node was closed before the log had it"))
+        await self.store.close()
+
+
+async def open_recorder(config: NodeConfig) -> Recorder | None:
+    """As the settings say; None for a node that keeps no log."""
+    if not config.log or config.data is None:
+        return None
+    store = await Store.open(config.data, budget=config.log_budget, quota=config.log_quota, retention=config.retention)
+    return Recorder(store, config.log)

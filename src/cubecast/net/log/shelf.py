@@ -1,0 +1,28 @@
+"""What is known of one topic without asking the database."""
+
+from dataclasses import dataclass, field
+
+from cubecast.ids import MessageId, Topic
+from cubecast.net.log.record import Cut, Damage
+
+
+@dataclass(slots=True)
+class Shelf:
+    topic: Topic
+    first: int = 1
+    """The first offset kept."""
+    last: int = 0
+    """The last offset given."""
+    committed: int = 0
+    """The last offset in the database."""
+    newest: Cut = field(default_factory=dict)
+    """Per publisher the newest message ever logged, whether or not it is still kept."""
+    damaged: list[Damage] = field(default_factory=list)
+    """In the order of offsets."""
+
+    def note(self, first: MessageId, count: int) -> None:
+        """These follow."""
+        self.last += count
+        position = first.incarnation, first.counter + count - 1
+        if self.newest.get(first.source, (-1, 0)) < position:
+            self.newest[first.source] = position

@@ -1,0 +1,110 @@
+"""The thread that writes: the event loop hands it what a turn delivered and never waits for the disk.
+
+Whatever has come while the last commit was under way is the next one. When the disk refuses, nothing is dropped here:
+the same items are tried again until there is room.
+"""
+
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TypeAlias
+
+from cubecast.net.log.index import Hole
+from cubecast.net.log.ledger import Ledger
+from cubecast.net.log.record import Entry
+
+log = logging.getLogger(__name__)
+
+TRY_AGAIN_AFTER = 0.25
+"""Seconds after the disk refused."""
+MOST_AT_ONCE = 4096
+"""Batches of one transaction."""
+
+Item: TypeAlias = Entry | Hole
+Task: TypeAlias = Callable[[Ledger], None]
+
+
+class Writer:
+    """`on_committed` hears how many items are on the disk, `on_refused` why they are not; both in this thread."""
+
+    def __init__(
+        self, ledger: Ledger, on_committed: Callable[[int], None], on_refused: Callable[[Exception], None]
+    ) -> None:
+        self._ledger, self._on_committed, self._on_refused = ledger, on_committed, on_refused
+        self._queue: queue.SimpleQueue[Sequence[Item] | Task | None] = queue.SimpleQueue()
+        self._waiting: list[Item] = []
+        self._committed = 0
+        self._next_try = 0.0
+        self._ends = False
+        self._thread = threading.Thread(target=self._run, name="cubecast log", daemon=True)
+        self._thread.start()
+
+    def put(self, items: Sequence[Item]) -> None:
+        self._queue.put(items)
+
+    def call(self, task: Task) -> None:
+        """Something else to be done to the database, after what came before."""
+        self._queue.put(task)
+
+    def end(self, patience: float) -> bool:
+        """Write what is there and stop; False when that did not come to an end in time."""
+        self._queue.put(None)
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    # In the thread
+
+    def _run(self) -> None:
+        while not self._ends:
+            task = self._collect()
+            if self._waiting and (monotonic() >= self._next_try or self._ends):
+                self._write()
+            if task is not None:
+                self._do(task)
+        if self._waiting:
+            log.error("the log ends without %d batches that the disk did not take", len(self._waiting))
+        self._close()
+
+    def _collect(self) -> Task | None:
+        """Wait for something, then take all there is, up to the first task."""
+        patience = max(0.0, self._next_try - monotonic()) if self._waiting else None
+        try:
+            got = self._queue.get(timeout=patience)
+            while got is not None and not callable(got):
+                self._waiting.extend(got)
+                if len(self._waiting) >= MOST_AT_ONCE:
+                    return None
+                got = self._queue.get_nowait()
+        except queue.Empty:
+            return None
+        self._ends = got is None
+        return got
+
+    def _write(self) -> None:
+        try:
+            self._ledger.commit(self._waiting)
+        except Exception as error:  # whatever it is: a thread that died would be a log that hangs without a word
+            if not isinstance(error, sqlite3.Error | OSError):
+                log.exception("a mistake in the log")
+            self._next_try = monotonic() + TRY_AGAIN_AFTER
+            self._on_refused(error)
+        else:
+            self._committed += len(self._waiting)
+            self._waiting = []
+            self._next_try = 0.0
+            self._on_committed(self._committed)
+
+    def _do(self, task: Task) -> None:
+        try:
+            task(self._ledger)
+        except (sqlite3.Error, OSError) as error:
+            log.error("something the log was asked for could not be done: %s", error)
+
+    def _close(self) -> None:
+        try:
+            self._ledger.close()
+        except (sqlite3.Error, OSError) as error:
+            log.error("the log could not be closed in good order: %s", error)

@@ -1,0 +1,206 @@
+"""Counts what a machine was told and answered. Plain numbers, one look per step: a step is about a batch.
+
+What a node can know without anybody's clock but its own: how long a publication was held here between its arrival and
+its delivery, and how long an own publication took until everybody it was for had acknowledged it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.observe.histogram import Histogram
+from cubecast.net.observe.metadata import EVERY, Metadata
+from cubecast.protocol.contract import (
+    Acknowledged,
+    Deliver,
+    Effects,
+    Gap,
+    Observe,
+    Published,
+    Reincarnated,
+    Send,
+    SetTimer,
+    Unsubscribed,
+)
+from cubecast.protocol.vcube.cubecast.inspection import has_delivered
+from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.timers import Timer
+
+Held = tuple[float, int, int]
+"""Since when, how many messages, how many bytes."""
+REMEMBERED = 4096
+"""Deliveries whose time is remembered."""
+
+
+class Notice(Protocol):
+    """Told of what is rare and worth remembering."""
+
+    def __call__(self, kind: str, peer: NodeId | None, detail: str, topic: Topic | None = None) -> None: ...
+
+
+class Meter:
+    """`step` is called between a step of the machine and the carrying out of its effects. What it does is written out
+    in one function, because calling others would cost more than the work."""
+
+    def __init__(self, notice: Notice) -> None:
+        self.machine: Cubecast | None = None
+        self._notice = notice
+        self.publications_in = 0
+        """Each copy counted."""
+        self.delivered: dict[Topic, int] = {}
+        self.published: dict[Topic, int] = {}
+        self.batches_delivered = self.batches_published = 0
+        self.duplicates = self.discarded = self.repeated = self.gaps = self.missing = self.incarnations = 0
+        self.at_once = 0
+        """Messages that were delivered the moment they arrived."""
+        self.held: dict[tuple[Topic, MessageId], Held] = {}
+        self.held_bytes = 0
+        self._waited, self.stability = Histogram(), Histogram()
+        self.metadata = Metadata()
+        self._until_look = 1
+        self.recent: deque[tuple[Topic, MessageId, int, float]] = deque(maxlen=REMEMBERED)
+        """The last deliveries: topic, first message, messages, when."""
+        self.on_stable: Callable[[float, Topic, int, float], None] | None = None
+        """Called with (now, topic, first, published at) of an own publication that is stable."""
+        self._unstable: dict[Topic, deque[tuple[int, int, float]]] = {}
+
+    def step(self, name: str, now: float, arguments: Sequence[Any], effects: Effects) -> None:
+        arrived: MessageId | None = None
+        if name == "packet":
+            packet = arguments[1]
+            if packet.publication:
+                self.publications_in += 1
+                if packet.bundle:
+                    self._bundle(now, packet, effects)
+                else:
+                    arrived = packet.message
+        elif name == "on_timer" and arguments[0] is Timer.RETRY:
+            self._repeats(effects)
+        is_delivered = False
+        for effect in effects:
+            if isinstance(effect, Send):
+                if effect.packet.publication:
+                    self._until_look -= 1
+                    if not self._until_look:
+                        self._look(effect)
+            elif isinstance(effect, Deliver):
+                topic, message, count = effect.topic, effect.message, len(effect.payloads)
+                self.batches_delivered += 1
+                self.delivered[topic] = self.delivered.get(topic, 0) + count
+                self.recent.append((topic, message, count, now))
+                if message is arrived:
+                    self.at_once += count
+                    is_delivered = True
+                elif self.held:
+                    self._released(now, topic, message, count)
+            elif isinstance(effect, Acknowledged):
+                self._acknowledged(now, effect)
+            elif isinstance(effect, Published):
+                self._published(now, effect)
+            elif not isinstance(effect, SetTimer):
+                self._rare(effect)
+        if arrived is not None and not is_delivered:
+            self._not_delivered(now, packet.topic, arrived, packet.payloads, effects)
+
+    @property
+    def holding(self) -> Histogram:
+        """From arrival to delivery; what was not held at all is in it, too."""
+        return self._waited.with_zeros(self.at_once)
+
+    # What is not so frequent
+
+    def _look(self, effect: Send) -> None:
+        self._until_look = EVERY
+        if not effect.packet.bundle:
+            self.metadata.look(effect.packet, len(effect.peers))
+
+    def _released(self, now: float, topic: Topic, message: MessageId, count: int) -> None:
+        held = self.held.pop((topic, message), None)
+        if held is not None:
+            self.held_bytes -= held[2]
+            self._waited.add(now - held[0], count)
+
+    def _published(self, now: float, effect: Published) -> None:
+        topic, count = effect.topic, effect.count
+        self.batches_published += 1
+        self.published[topic] = self.published.get(topic, 0) + count
+        unstable = self._unstable.get(topic)
+        if unstable is None:
+            unstable = self._unstable[topic] = deque()
+        unstable.append((effect.counter, effect.counter + count - 1, now))
+
+    def _acknowledged(self, now: float, effect: Acknowledged) -> None:
+        unstable = self._unstable.get(effect.topic)
+        while unstable and unstable[0][1] <= effect.counter:
+            first, last, since = unstable.popleft()
+            self.stability.add(now - since, last - first + 1)
+            if self.on_stable is not None:
+                self.on_stable(now, effect.topic, first, since)
+
+    def _repeats(self, effects: Effects) -> None:
+        """What is sent because time passed was sent before and not answered."""
+        for effect in effects:
+            if isinstance(effect, Send) and effect.packet.publication:
+                self.repeated += len(effect.peers)
+
+    # What is rare
+
+    def _not_delivered(
+        self, now: float, topic: Topic, message: MessageId, payloads: Sequence[bytes], effects: Effects
+    ) -> None:
+        """It is discarded on purpose, held, or was here before."""
+        if any(type(one) is Observe and one.kind == "discard" and one.message == message for one in effects):
+            return
+        assert self.machine is not None, "whoever steps has a machine"
+        if (topic, message) in self.held or has_delivered(self.machine.life, topic, message):
+            self.duplicates += 1
+        else:
+            size = sum(map(len, payloads))
+            self.held[topic, message] = (now, len(payloads), size)
+            self.held_bytes += size
+
+    def _bundle(self, now: float, packet: Any, effects: Effects) -> None:
+        """Several publications came together: which of them were delivered is seen in the effects."""
+        delivered = {(one.topic, one.message) for one in effects if isinstance(one, Deliver)}
+        for one in packet.publications():
+            if (one.topic, one.message) in delivered - self.held.keys():
+                self.at_once += len(one.payloads)
+            elif (one.topic, one.message) not in delivered:
+                self._not_delivered(now, one.topic, one.message, one.payloads, effects)
+
+    def _rare(self, effect: Any) -> None:
+        match effect:
+            case Observe("discard"):
+                self.discarded += 1
+            case Observe("suspect", _, _, peer):
+                self._notice("suspected", peer, "held faulty: its incarnation takes part no more")
+            case Gap(topic, missing, reason):
+                self.gaps += 1
+                self.missing += len(missing)
+                self._notice("gap", None, f"{len(missing)} messages: {reason}", topic)
+            case Unsubscribed(topic):
+                self._forget(topic)
+            case Reincarnated(incarnation):
+                self.incarnations += 1
+                self._forget(None)
+                self._unstable.clear()
+                self._notice("reincarnated", None, f"others held this node faulty; it is incarnation {incarnation} now")
+
+    def _forget(self, topic: Topic | None) -> None:
+        """What was held for a subscription went with it."""
+        self.held = {key: held for key, held in self.held.items() if topic is not None and key[0] != topic}
+        self.held_bytes = sum(size for _, _, size in self.held.values())
+
+    @property
+    def held_messages(self) -> int:
+        return sum(count for _, count, _ in self.held.values())
+
+    @property
+    def unstable(self) -> int:
+        """Own messages that are published and not known to be everywhere."""
+        return sum(last - first + 1 for waiting in self._unstable.values() for first, last, _ in waiting)
+
+    @property
+    def topics(self) -> int:
+        return len(self.delivered.keys() | self.published.keys())

@@ -1,0 +1,128 @@
+"""How a field of a settings dataclass says more than its type: limits, unit, whether it may change in a living node.
+
+A table of the configuration file is a frozen dataclass; its fields are documented by the text below them, as in
+`net.config`. `NodeConfig` gets a table by one line: `tls: Tls = table(Tls)`.
+"""
+
+import ast
+import inspect
+import textwrap
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is known of a field besides its type."""
+
+    least: float | None = None
+    most: float | None = None
+    unit: str = ""
+    """`bytes` and `seconds` may be written with other units: "64 MiB", "7 d"."""
+    reload: bool = False
+    """A living node takes over a new value."""
+    secret: bool = False
+    """Never shown."""
+    file: bool = False
+    """Names a file that must be there."""
+
+
+NO_LIMITS = Limits()
+
+
+def setting(
+    default: Any = MISSING,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    unit: str = "",
+    reload: bool = False,
+    secret: bool = False,
+    file: bool = False,
+) -> Any:
+    """A field with limits. Any, so that the field's own type is what counts."""
+    limits = Limits(least, most, unit, reload, secret, file)
+    return field(default=default, metadata={"limits": limits})
+
+
+def table(kind: type) -> Any:
+    """A field that is a table of its own."""
+    return field(default_factory=kind)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A single setting: `listen`, `tls.cert`."""
+
+    key: str
+    kind: Any
+    limits: Limits
+    text: str
+    default: Any
+
+    @property
+    def variable(self) -> str:
+        """What it is called in the environment."""
+        return "CUBECAST_" + self.key.upper().replace(".", "__")
+
+
+@cache
+def leaves(kind: type, prefix: str = "") -> dict[str, Leaf]:
+    """Every single setting in a dataclass and its tables, by dotted name, in the order of the fields."""
+    found: dict[str, Leaf] = {}
+    hints, texts = get_type_hints(kind), _texts(kind)
+    for one in fields(kind):
+        key, below = prefix + one.name, table_of(hints[one.name])
+        if below is not None:
+            found |= leaves(below, key + ".")
+        else:
+            default = one.default_factory() if one.default_factory is not MISSING else one.default
+            limits = one.metadata.get("limits", NO_LIMITS)
+            found[key] = Leaf(key, hints[one.name], limits, texts.get(one.name, ""), default)
+    return found
+
+
+def table_of(kind: Any) -> type | None:
+    """The dataclass of a field that is a table, present always (`Tls`) or sometimes (`Tls | None`)."""
+    kind = without_none(kind)
+    return kind if isinstance(kind, type) and is_dataclass(kind) else None
+
+
+def without_none(kind: Any) -> Any:
+    if get_origin(kind) in (Union, UnionType):
+        rest = [one for one in get_args(kind) if one is not NoneType]
+        return rest[0] if len(rest) == 1 else kind
+    return kind
+
+
+def tables(kind: type, prefix: str = "") -> dict[str, type]:
+    """The tables of a dataclass by dotted name, with those inside them."""
+    found: dict[str, type] = {}
+    for name, hint in get_type_hints(kind).items():
+        below = table_of(hint)
+        if below is not None:
+            found[prefix + name] = below
+            found |= tables(below, f"{prefix}{name}.")
+    return found
+
+
+def value_of(config: Any, key: str) -> Any:
+    """The value of a dotted key; None inside a table that is absent."""
+    for name in key.split("."):
+        config = None if config is None else getattr(config, name)
+    return config
+
+
+@cache
+def _texts(kind: type) -> dict[str, str]:
+    """The text below each field, which Python itself forgets."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        match before, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found

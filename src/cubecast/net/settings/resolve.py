@@ -1,0 +1,114 @@
+"""One configuration out of several sources: options win over the environment, this over the file, it over defaults."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from cubecast.errors import BadInput
+from cubecast.net.settings.fields import leaves, table_of, value_of
+from cubecast.net.settings.sources import Given, Unknown, from_environment, from_file, from_options
+from cubecast.net.settings.values import Unfit, expected, parse
+
+DEFAULT = "default"
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything a configuration is made from, so that it can be made again."""
+
+    file: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    """By key: what the option is called, and what was given."""
+
+
+@dataclass(frozen=True)
+class Resolved(Generic[Config]):
+    config: Config
+    places: dict[str, str]
+    """Where each setting that is not its default comes from."""
+    file: Path | None = None
+
+    def place(self, key: str) -> str:
+        return self.places.get(key, DEFAULT)
+
+
+class BadSettings(BadInput):
+    """All that is wrong, a line each; the text is the first, and how many more there are."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        more = f" (and {len(problems) - 1} more; `cubecast config check` names them)" if len(problems) > 1 else ""
+        super().__init__(problems[0] + more)
+
+
+def resolve(kind: type[Config], sources: Sources) -> Resolved[Config]:
+    """BadSettings names the place, the key and what is expected there."""
+    written: list[Given | Unknown] = []
+    if sources.file is not None:
+        written += from_file(kind, sources.file)
+    written += from_environment(kind, sources.environment)
+    written += from_options(kind, sources.options)
+    values, problems = _understood(kind, written)
+    config = None if problems else _build(kind, "", values, sources.file, problems)
+    if config is None or problems:
+        raise BadSettings(problems)
+    return Resolved(config, {key: place for key, (_, place) in values.items()}, sources.file)
+
+
+def _understood(kind: type, written: Iterable[Given | Unknown]) -> tuple[dict[str, tuple[Any, str]], list[str]]:
+    """Value and place by key, the last one counting; every one is checked, even those that are overridden."""
+    known = leaves(kind)
+    values: dict[str, tuple[Any, str]] = {}
+    problems: list[str] = []
+    for one in written:
+        if isinstance(one, Unknown):
+            problems.append(one.problem)
+            continue
+        leaf = known[one.key]
+        try:
+            value = parse(leaf.kind, one.raw, leaf.limits, text=one.text, base=one.base)
+            values[one.key] = (value, one.place)
+        except Unfit as error:
+            secret = f"must be {expected(leaf.kind, leaf.limits)}"
+            problems.append(f"{one.place}: {one.key} {secret if leaf.limits.secret else error}")
+    return values, problems
+
+
+def _build(
+    kind: Any, prefix: str, values: Mapping[str, tuple[Any, str]], file: Path | None, problems: list[str]
+) -> Any:
+    hints, arguments = get_type_hints(kind), {}
+    where = f"{file}: " if file is not None else ""
+    for one in fields(kind):
+        key, below = prefix + one.name, table_of(hints[one.name])
+        if key in values:
+            arguments[one.name] = values[key][0]
+        elif below is not None and (one.default is not None or any(name.startswith(key + ".") for name in values)):
+            arguments[one.name] = _build(below, key + ".", values, file, problems)
+        elif one.default is MISSING and one.default_factory is MISSING:
+            problems.append(f"{where}{key} is missing; it must be {expected(hints[one.name])}")
+    if problems:
+        return None
+    try:
+        return kind(**arguments)
+    except BadInput as error:
+        table = f"[{prefix[:-1]}] " if prefix else ""
+        problems.append(f"{where}{table}{error}")
+        return None
+
+
+def missing_files(kind: type, resolved: Resolved[Any]) -> list[str]:
+    """Files that are named and not there, a line each."""
+    found = []
+    for key, leaf in leaves(kind).items():
+        path = value_of(resolved.config, key)
+        if leaf.limits.file and isinstance(path, Path):
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                found.append(f"{resolved.place(key)}: {key} names {path}, which cannot be read: {error.strerror}")
+    return found

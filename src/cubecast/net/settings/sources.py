@@ -1,0 +1,105 @@
+"""Where settings are written down: a file, the environment, the command line. Each gives single settings by key."""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cubecast.errors import BadInput
+from cubecast.net.settings.fields import leaves, tables
+
+PREFIX = "CUBECAST_"
+NOT_SETTINGS = ("CUBECAST_CONFIG", "CUBECAST_TOKEN", "CUBECAST_TOKEN_FILE")
+"""Variables of ours that mean something else: where the file is, and what a client says of itself."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A value somebody wrote, before it is understood."""
+
+    key: str
+    raw: Any
+    place: str
+    """The file, variable or option."""
+    text: bool
+    base: Path | None = None
+    """What relative paths are relative to; None: where the process was started."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A key that nobody knows."""
+
+    problem: str
+
+
+def from_file(kind: type, path: Path) -> Iterator[Given | Unknown]:
+    """BadInput when it cannot be read at all."""
+    try:
+        raw = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not valid TOML: {error}") from None
+    return _walk(kind, "", raw, path)
+
+
+def _walk(kind: type, prefix: str, raw: Mapping[str, Any], path: Path) -> Iterator[Given | Unknown]:
+    known, below = leaves(kind), tables(kind)
+    for name, value in raw.items():
+        key = prefix + name
+        if key in known:
+            yield Given(key, value, str(path), text=False, base=path.parent)
+        elif key in below and isinstance(value, dict):
+            yield from _walk(kind, key + ".", value, path)
+        elif key in below:
+            yield Unknown(f"{path}: {key} must be a table [{key}] with {', '.join(_inside(kind, key))}, not {value!r}")
+        else:
+            yield Unknown(f"{path}: unknown key {key}{suggestion(kind, key)}")
+
+
+def from_environment(kind: type, environment: Mapping[str, str]) -> Iterator[Given | Unknown]:
+    """`CUBECAST_` and the key in capitals, two underlines for the dot; an empty variable says nothing."""
+    known = {leaf.variable: key for key, leaf in leaves(kind).items()}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX) or variable in NOT_SETTINGS or not text:
+            continue
+        if variable in known:
+            yield Given(known[variable], text, f"environment variable {variable}", text=True)
+        else:
+            yield Unknown(f"unknown environment variable {variable}{_closest(variable, list(known))}")
+
+
+def from_options(kind: type, options: Mapping[str, tuple[str, Any]]) -> Iterator[Given | Unknown]:
+    """By key: what the option is called, and its text or its list of texts."""
+    for key, (option, text) in options.items():
+        if key in leaves(kind):
+            given = ",".join(text) if isinstance(text, tuple | list) else str(text)
+            yield Given(key, given, option, text=True)
+        else:
+            yield Unknown(f"{option}: unknown key {key}{suggestion(kind, key)}")
+
+
+def suggestion(kind: type, key: str) -> str:
+    """What was meant: something in the same table, the same name in another one; or what there is."""
+    table, _, name = key.rpartition(".")
+    beside, prefix = _inside(kind, table), f"{table}." if table else ""
+    elsewhere = [one for one in leaves(kind) if one.rpartition(".")[2] == name]
+    if found := _closest(name, beside, prefix):
+        return found
+    if elsewhere:
+        return f"; did you mean {elsewhere[0]}?"
+    return f"; known {'in [' + table + ']' if table else 'here'} are {', '.join(beside)}"
+
+
+def _inside(kind: type, table: str) -> list[str]:
+    prefix = f"{table}." if table else ""
+    names = [key.removeprefix(prefix) for key in (*leaves(kind), *tables(kind)) if key.startswith(prefix)]
+    return [name for name in names if "." not in name]
+
+
+def _closest(word: str, words: list[str], prefix: str = "") -> str:
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""

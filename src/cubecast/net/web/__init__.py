@@ -1,0 +1,1 @@
+"""What a node serves over HTTP: health, metrics, JSON for programs, pages for people."""

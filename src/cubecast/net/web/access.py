@@ -1,0 +1,65 @@
+"""Who may ask what over HTTP: the one place where a request is authorised.
+
+`Gate.decide` is replaced by whoever knows principals and permissions; without it everybody who reaches the address may
+look and switch, which is why the address is loopback unless it is asked for otherwise. What holds in any case: a page
+of another origin that a browser happens to show is nobody's wish.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from cubecast.net.addresses import Address
+
+OPEN = ("/healthz", "/readyz")
+"""Asked by machines that hold no secrets; the answers hold none either."""
+READING = ("GET", "HEAD")
+
+
+class Need(Enum):
+    """What a request asks for."""
+
+    NOTHING = "nothing"
+    LOOK = "look"
+    ADMIN = "admin"
+
+
+Decide = Callable[[web.Request, Need], str | None]
+"""Why the request is refused, None when it is not."""
+
+
+def need_of(request: web.Request) -> Need:
+    if request.path in OPEN:
+        return Need.NOTHING
+    return Need.LOOK if request.method in READING else Need.ADMIN
+
+
+class Gate:
+    def __init__(self, address: Address) -> None:
+        self._is_local = is_loopback(address.host)
+        self.decide: Decide = lambda request, need: None
+
+    def check(self, request: web.Request) -> None:
+        """Raises the answer when the request may not go on."""
+        host = urlsplit(f"//{request.host}").hostname or ""
+        if self._is_local and not is_loopback(host):
+            # A foreign name that was made to point here, so that a browser takes us for its page's own server.
+            raise web.HTTPForbidden(text=f"this node serves loopback only and is not called {host}\n")
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            raise web.HTTPForbidden(text="this page belongs to somebody else\n")
+        reason = self.decide(request, need_of(request))
+        if reason is not None:
+            raise web.HTTPUnauthorized(text=f"{reason}\n", headers={"WWW-Authenticate": "Bearer"})
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,53 @@
+"""JSON for pages and programs: the cube, topics, rates, what is held, what went wrong."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from cubecast.errors import BadInput, Closed
+from cubecast.net.observe import views
+from cubecast.net.observe.observer import Observer
+from cubecast.net.observe.samples import MOST
+from cubecast.net.web.answers import json_answer
+
+if TYPE_CHECKING:
+    from cubecast.net.node import LiveNode
+
+
+def routes(node: "LiveNode") -> list[web.RouteDef]:
+    def answering(view: Callable[[Observer, web.Request], dict[str, Any]]) -> Callable[[web.Request], Any]:
+        async def handle(request: web.Request) -> web.Response:
+            if node.observer is None:
+                return json_answer({"error": "this node does not observe itself"}, 503)
+            try:
+                return json_answer(view(node.observer, request))
+            except Closed as error:
+                return json_answer({"error": str(error)}, 503)
+            except BadInput as error:
+                return json_answer({"error": str(error)}, 400)
+
+        return handle
+
+    return [
+        web.get("/api/cube.json", answering(_cube)),
+        web.get("/api/topics.json", answering(lambda observer, _: views.topics(observer))),
+        web.get(
+            "/api/rates.json", answering(lambda observer, ask: views.rates(observer, _number(ask, "last") or MOST))
+        ),
+        web.get("/api/held.json", answering(lambda observer, _: views.held(observer))),
+        web.get("/api/faults.json", answering(lambda observer, _: views.faults(observer))),
+    ]
+
+
+def _cube(observer: Observer, request: web.Request) -> dict[str, Any]:
+    return views.cube(observer, _number(request, "root"), request.query.get("topic"))
+
+
+def _number(request: web.Request, name: str) -> int | None:
+    text = request.query.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise BadInput(f"{name} is a number, not {text!r}")
+    return int(text)

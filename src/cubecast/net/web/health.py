@@ -1,0 +1,28 @@
+"""Is this process alive, does this node take part, what does it say about itself."""
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from cubecast.errors import Closed
+from cubecast.net.web.answers import json_answer
+
+if TYPE_CHECKING:
+    from cubecast.net.node import LiveNode
+
+
+def routes(node: "LiveNode") -> list[web.RouteDef]:
+    async def alive(_: web.Request) -> web.Response:
+        return json_answer({"alive": True})
+
+    async def ready(_: web.Request) -> web.Response:
+        reasons = node.reasons_not_ready()
+        return json_answer({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
+
+    async def status(_: web.Request) -> web.Response:
+        try:
+            return json_answer(node.status())
+        except Closed as error:
+            return json_answer({"error": str(error)}, 503)
+
+    return [web.get("/healthz", alive), web.get("/readyz", ready), web.get("/status.json", status)]

@@ -1,0 +1,76 @@
+"""A node's HTTP server, in the node's own event loop. Off unless it is asked for.
+
+Every area is a module with a function `routes(node)`; `AREAS` is where it is registered.
+"""
+
+import errno
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from cubecast.errors import BadInput
+from cubecast.net.addresses import Address
+from cubecast.net.web import api, health, metrics, tracing
+from cubecast.net.web.access import Gate
+
+if TYPE_CHECKING:
+    from cubecast.net.node import LiveNode
+
+AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
+    health.routes,
+    api.routes,
+    metrics.routes,
+    tracing.routes,
+)
+
+MOST_BODY = 64 << 10
+"""Bytes a request may bring along."""
+CLOSING_TIME = 1.0
+"""Seconds that answers under way get when the node closes."""
+HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+class WebServer:
+    """Make it, `await open()`, `await close()`."""
+
+    def __init__(self, node: "LiveNode", address: Address, *, tls: ssl.SSLContext | None = None) -> None:
+        self._asked = address
+        self._tls = tls
+        self._runner: web.AppRunner | None = None
+        self.address = address
+        self.gate = Gate(address)
+        self._app = web.Application(middlewares=[self._guarded], client_max_size=MOST_BODY)
+        for routes in AREAS:
+            self._app.add_routes(routes(node))
+
+    async def open(self) -> Address:
+        """Listen; where."""
+        runner = web.AppRunner(self._app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING_TIME)
+        await runner.setup()
+        asked = self._asked
+        try:
+            await web.TCPSite(runner, asked.host, asked.port, ssl_context=self._tls).start()
+        except OSError as error:
+            await runner.cleanup()
+            reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be opened: {error.strerror or error}"
+            raise BadInput(f"address {asked} {reason}; choose another one with --http") from None
+        self._runner = runner
+        self.address = Address(asked.host, runner.addresses[0][1])
+        return self.address
+
+    async def close(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    @web.middleware
+    async def _guarded(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        self.gate.check(request)
+        answer = await handler(request)
+        if not answer.prepared:
+            answer.headers.update(HEADERS)
+        return answer

@@ -1,0 +1,30 @@
+"""`/trace`: is a journal written, and switching it on and off."""
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from cubecast.errors import BadInput, Closed
+from cubecast.net.web.answers import json_answer
+
+if TYPE_CHECKING:
+    from cubecast.net.node import LiveNode
+
+SWITCH = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
+
+
+def routes(node: "LiveNode") -> list[web.RouteDef]:
+    async def look(_: web.Request) -> web.Response:
+        return json_answer(node.tracing())
+
+    async def switch(request: web.Request) -> web.Response:
+        on = SWITCH.get(request.query.get("on", ""))
+        if on is None:
+            return json_answer({"error": "say on=true or on=false"}, 400)
+        try:
+            directory = node.switch_tracing(request.query.get("run", "trace") if on else None)
+        except (BadInput, Closed) as error:
+            return json_answer({"error": str(error)}, 409)
+        return json_answer(node.tracing() | {"directory": str(directory)})
+
+    return [web.get("/trace", look), web.post("/trace", switch)]

@@ -1,0 +1,121 @@
+"""`cubecast status --watch`: several nodes in one table that is drawn anew every second."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from cubecast.report.live_asking import Connect, Said, ask_each
+
+COLUMNS = ("node", "alive", "in/s", "out/s", "latency", "holding", "held", "queued", "clients", "lag")
+LEGEND = (
+    "in/s, out/s: messages delivered and published · latency, holding: p50/p99 in ms · queued: bytes that wait for "
+    "peers · lag: ms the event loop is late"
+)
+LONGEST_LOOK = 1.0
+"""Seconds to wait for a node that does not answer: the others should not wait for it."""
+NOTHING = "–"
+
+
+async def watch(
+    console: Console, addresses: Sequence[str], connect: Connect, timeout: float, interval: float, times: int | None
+) -> None:
+    """Until interrupted, or so many times."""
+    before: dict[str, tuple[float, Mapping[str, Any]]] = {}
+    done = 0
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while times is None or done < times:
+            started = monotonic()
+            said = await ask_each(addresses, connect, min(timeout, LONGEST_LOOK))
+            live.update(picture(said, before, started), refresh=True)
+            before = {address: (started, status) for address, status in said.statuses.items()}
+            done += 1
+            if done != times:
+                await asyncio.sleep(max(0.0, started + interval - monotonic()))
+
+
+def picture(said: Said, before: Mapping[str, tuple[float, Mapping[str, Any]]], now: float) -> Group:
+    table = Table(*COLUMNS, box=SIMPLE_HEAD, caption=LEGEND, caption_justify="left", padding=(0, 1))
+    for address, status in said.statuses.items():
+        table.add_row(*_row(address, status, before.get(address), now))
+    parts: list[Any] = [table]
+    parts += [Text(f"{address} does not answer: {reason}", "red") for address, reason in said.silent.items()]
+    for status in said.statuses.values():
+        faults = {} if status["observed"] is None else status["observed"]["faults"]
+        bad = ", ".join(f"{kind} {count:,}" for kind, count in faults.items() if kind not in ("connected", "left"))
+        if bad:
+            parts.append(Text(f"node {status['node']}: {bad}", "yellow"))
+    if said.statuses:
+        parts.append(_members(next(iter(said.statuses.values()))))
+    return Group(*parts)
+
+
+def _row(
+    address: str, status: Mapping[str, Any], before: tuple[float, Mapping[str, Any]] | None, now: float
+) -> list[str]:
+    rates = {} if status["observed"] is None else status["observed"]["rates"]
+    alive = sum(member["alive"] for member in status["members"])
+    return [
+        f"{status['node']} {address}",
+        f"{alive}/{len(status['members'])}",
+        _rate(status, before, now, _delivered),
+        _rate(status, before, now, _published),
+        _percentiles(rates.get("latency")),
+        _percentiles(rates.get("holding")),
+        f"{sum(one['messages'] for one in status['held']):,}",
+        f"{sum(member['queued'] for member in status['members']):,}",
+        f"{status['clients']:,}",
+        NOTHING if "loop_lag" not in rates else _time(rates["loop_lag"]),
+    ]
+
+
+def _delivered(status: Mapping[str, Any]) -> int:
+    return sum(publisher["delivered"] for topic in status["topics"].values() for publisher in topic["publishers"])
+
+
+def _published(status: Mapping[str, Any]) -> int:
+    return sum(topic["published"] for topic in status["topics"].values())
+
+
+def _rate(
+    status: Mapping[str, Any],
+    before: tuple[float, Mapping[str, Any]] | None,
+    now: float,
+    count: Callable[[Mapping[str, Any]], int],
+) -> str:
+    """From what the node counts anyway, so that nodes which do not observe themselves have rates, too."""
+    if before is None:
+        return NOTHING
+    then, old = before
+    return f"{max(0, count(status) - count(old)) / max(now - then, 1e-3):,.0f}"
+
+
+def _percentiles(found: Mapping[str, float | None] | None) -> str:
+    if found is None or found["p50"] is None or found["p99"] is None:
+        return NOTHING
+    return f"{_time(found['p50'])}/{_time(found['p99'])}"
+
+
+def _time(seconds: float) -> str:
+    """Milliseconds, with as many digits as mean something."""
+    milliseconds = seconds * 1000
+    return f"{milliseconds:.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
+
+
+def _members(status: Mapping[str, Any]) -> Table:
+    table = Table(
+        *("member", "incarnation", "address", "state", "bytes queued for it"),
+        title=f"members, as node {status['node']} sees them",
+        title_justify="left",
+    )
+    for one in status["members"]:
+        state = ("alive" if one["connected"] else "disconnected") if one["alive"] else "gone"
+        row = (one["node"], one["incarnation"], one["address"], state, f"{one['queued']:,}")
+        table.add_row(*map(str, row), style=None if state == "alive" else "red")
+    return table

@@ -1,0 +1,130 @@
+"""Packets under way as columns of numbers: what `windows.py` keeps instead of an object per event."""
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers: TypeAlias = NDArray[np.integer[Any]]
+Floats: TypeAlias = NDArray[np.float64]
+
+REQUEST = -1  # in place of a sender: the application publishes, and the packet are the arguments
+NO_TOPIC = -1  # of what carries no publication
+SEVERAL = 0  # in place of the message of what does not carry exactly one
+
+
+def integers(values: Iterable[int], size: int) -> NDArray[np.int64]:
+    return np.fromiter(values, np.int64, size)
+
+
+def stable(keys: Integers) -> Integers:
+    """What argsort(kind="stable") gives; with unequal keys, numpy's vectorised sort does it in a third of the time."""
+    return np.argsort(keys.astype(np.int64) * len(keys) + np.arange(len(keys)))
+
+
+def by_time(times: Floats) -> Integers:
+    """The same for floats: sort, then put those with equal times back into order."""
+    order = np.argsort(times)
+    changes = np.diff(times[order], prepend=-1.0) > 0
+    return order[np.argsort(np.cumsum(changes) * len(order) + order)]
+
+
+class Topics(dict[str, int]):
+    """Topics by number, in order of appearance."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
+
+
+class Freight(NamedTuple):
+    """Packets, each once, and what is asked about them at every arrival."""
+
+    packet: NDArray[np.object_]
+    bytes: NDArray[np.int64]
+    payloads: NDArray[np.int64]
+    topic: NDArray[np.int64]
+    source: NDArray[np.int64]
+    message: NDArray[np.int64]
+    """The identity of the object that names the publication: the same at every hop, and in its delivery."""
+    born: Floats
+
+
+_TYPES = (object, *[np.int64] * 5, np.float64)
+
+
+def _row(packet: Any, topics: Topics) -> tuple[Any, ...]:
+    if isinstance(packet, tuple):
+        return packet, 0, 0, NO_TOPIC, 0, SEVERAL, 0.0  # the arguments of a request
+    if not packet.publication:
+        return packet, len(packet.frame), 0, NO_TOPIC, 0, SEVERAL, 0.0
+    size, payloads, topic, first = len(packet.frame), len(packet.payloads), topics[packet.topic], packet.message
+    return packet, size, payloads, topic, first.source, SEVERAL if packet.bundle else id(first), packet.born
+
+
+def distinct(packets: list[Any]) -> tuple[Integers, Integers]:
+    """Where each of the different packets appears first, and which of these each is: nodes send on what they got."""
+    identities, rows = np.unique(integers(map(id, packets), len(packets)), return_inverse=True)
+    firsts = np.empty(len(identities), np.int64)
+    firsts[rows[::-1]] = np.arange(len(packets))[::-1]
+    return firsts, rows
+
+
+def load(packets: list[Any], topics: Topics) -> Freight:
+    columns = zip(*(_row(packet, topics) for packet in packets), strict=True)
+    return Freight(*(np.fromiter(column, kind, len(packets)) for column, kind in zip(columns, _TYPES, strict=True)))
+
+
+class Arrivals(NamedTuple):
+    """What arrives where and when."""
+
+    time: Floats
+    node: NDArray[np.uint16]
+    sender: NDArray[np.int32]
+    row: Integers
+    """Of the freight."""
+
+    def taken(self, order: Any) -> "Arrivals":
+        return Arrivals(*(column[order] for column in self))
+
+
+class Window(NamedTuple):
+    """The events of a window, node after node; an event goes by its number in this order."""
+
+    arrivals: Arrivals
+    freight: Freight
+    place: Integers
+    """Of each event in the order of time."""
+
+
+class Calendar:
+    """Future arrivals by window; those of a window in several parts, in the order of scheduling."""
+
+    def __init__(self, width: float) -> None:
+        self._width = width
+        self._parts: dict[int, list[tuple[Arrivals, Freight]]] = {}
+        self._windows: list[int] = []
+
+    def add(self, arrivals: Arrivals, freight: Freight) -> None:
+        """All of them come after the window that was opened last."""
+        windows = (arrivals.time / self._width).astype(np.int64)
+        for window in np.unique(windows).tolist():
+            if window not in self._parts:
+                self._parts[window] = []
+                heappush(self._windows, window)
+            self._parts[window].append((arrivals.taken(np.flatnonzero(windows == window)), freight))
+
+    def open(self) -> tuple[Arrivals, Freight] | None:
+        """The arrivals of the next window that has any, by time."""
+        if not self._windows:
+            return None
+        parts, rows = [], 0
+        for part, freight in self._parts[self._windows[0]]:
+            parts.append(part._replace(row=part.row + rows))
+            rows += len(freight.packet)
+        freights = [freight for _, freight in self._parts.pop(heappop(self._windows))]
+        arrivals = Arrivals(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        freight = Freight(*(np.concatenate(columns) for columns in zip(*freights, strict=True)))
+        return arrivals.taken(by_time(arrivals.time)), freight

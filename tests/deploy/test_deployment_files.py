@@ -1,0 +1,157 @@
+"""Container file, compose file and systemd unit: as far as it can be checked without the programs they are for."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from configparser import ConfigParser
+from importlib.metadata import requires
+from pathlib import Path
+
+import click
+import pytest
+
+from cubecast.cli import main
+from cubecast.net.config import NodeConfig
+from cubecast.net.settings.resolve import Resolved, Sources, resolve
+from support.sources import ROOT
+
+DEPLOY = ROOT / "deploy"
+UNIT = DEPLOY / "cubecast.service"
+VARIABLE = re.compile(r'^ *(?:# )?(CUBECAST_\w+): "?([^"\n]*)"?$')
+
+
+def parsed(words: list[str]) -> click.Command:
+    """The command these words call, with its options parsed and nothing run."""
+    with click.Context(main) as context:
+        command = main.get_command(context, words[0])
+        assert command is not None, words
+        rest = words[1:]
+        if isinstance(command, click.Group):
+            command = command.get_command(context, rest.pop(0))
+            assert command is not None, words
+        command.make_context(words[0], rest, parent=context)
+    return command
+
+
+# systemd
+
+
+def unit() -> ConfigParser:
+    parser = ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(UNIT.read_text())
+    return parser
+
+
+def test_the_unit_calls_commands_that_exist():
+    service = unit()["Service"]
+    names = [parsed(service[key].split()[1:]).name for key in ("ExecStartPre", "ExecStart")]
+    assert names == ["check", "node"]
+    assert service["Type"] == "notify" and service["ExecReload"].endswith("-HUP $MAINPID")
+    assert service["RestartPreventExitStatus"] == "2", "bad settings stay bad"
+
+
+def test_systemd_likes_the_unit(tmp_path: Path):
+    """Where systemd is; the program's place is filled in, because it is not installed there."""
+    text = UNIT.read_text().replace("/opt/cubecast/bin/cubecast", sys.executable)
+    (tmp_path / UNIT.name).write_text(text)
+    program = shutil.which("systemd-analyze")
+    if program is not None:
+        told = subprocess.run(
+            [program, "verify", tmp_path / UNIT.name], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert not [line for line in told.stderr.splitlines() if UNIT.name in line], told.stderr
+
+
+# Containers
+
+
+def instructions() -> list[tuple[str, str]]:
+    joined = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line.strip() for line in joined.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
+
+
+def test_the_container_copies_what_is_there_and_runs_as_nobody_special():
+    found = instructions()
+    for name, rest in found:
+        words = rest.split()
+        if name == "COPY" and not words[0].startswith("--from"):
+            assert all((ROOT / word).exists() for word in words[:-1]), rest
+    names = [name for name, _ in found]
+    assert names.index("USER") < names.index("ENTRYPOINT")
+    by_name = dict(found)
+    assert by_name["USER"] == "cubecast" and by_name["STOPSIGNAL"] == "SIGTERM"
+    assert (by_name["ENTRYPOINT"], by_name["CMD"]) == ('["cubecast"]', '["node"]')
+    parsed(["node"])
+
+
+def environment_of_the_image() -> dict[str, str]:
+    pairs = [word for name, rest in instructions() if name == "ENV" for word in rest.split()]
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs) if key.startswith("CUBECAST_")}
+
+
+def test_the_health_check_asks_where_the_image_answers():
+    (check,) = [rest for name, rest in instructions() if name == "HEALTHCHECK"]
+    http = resolve(NodeConfig, Sources(environment=environment_of_the_image())).config.http
+    assert f"http://{http}/readyz" in check
+
+
+def test_a_node_needs_a_small_part_of_the_lock():
+    script = ROOT / "scripts" / "node_requirements.py"
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=True)
+    named = re.findall(r"(?m)^([\w-]+)==", ended.stdout)
+    assert ended.stdout.count("--hash=") >= len(named)
+    assert not {"pyspark", "pandas", "matplotlib", "pytest", "numba"} & set(named)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    todo = [re.match(r"[\w-]+", one)[0] for one in project["dependencies"]]  # type: ignore[index]
+    for name in todo:
+        assert name in named
+        for one in requires(name) or ():  # what the installed packages themselves say
+            bare = re.match(r"[\w.-]+", one)[0].lower().replace("_", "-")  # type: ignore[index]
+            if ";" not in one and bare not in todo:
+                todo.append(bare)
+
+
+# Three nodes
+
+
+def settings_of_the_nodes() -> list[dict[str, str]]:
+    """What each service of the compose file finds in its environment."""
+    common, *services = re.split(r"(?m)^  (?=node\d:\n    <<)", (DEPLOY / "compose.yaml").read_text())
+    shared = dict(
+        match.groups() for match in map(VARIABLE.match, common.splitlines()) if match and "# " not in match[0]
+    )
+    return [
+        environment_of_the_image()
+        | shared
+        | dict(match.groups() for match in map(VARIABLE.match, one.splitlines()) if match)
+        for one in services
+    ]
+
+
+def resolved(environment: dict[str, str]) -> Resolved[NodeConfig]:
+    return resolve(NodeConfig, Sources(environment=environment))
+
+
+def test_the_compose_file_is_a_cluster_of_three():
+    configs = [resolved(environment).config for environment in settings_of_the_nodes()]
+    assert [config.node for config in configs] == [0, 1, 2]
+    for config in configs:
+        assert sorted(config.peers) == [0, 1, 2]
+        assert config.advertise == config.peers[config.node]
+        assert config.listen.port == config.advertise.port
+
+
+def test_what_the_compose_file_offers_in_comments_is_settings_too():
+    text = (DEPLOY / "compose.yaml").read_text()
+    offered = dict(match.groups() for match in map(VARIABLE.match, text.splitlines()) if match and "# " in match[0])
+    (first, *_) = settings_of_the_nodes()
+    assert resolved(first | offered).config.cluster == "example"
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "compose.yaml", "cubecast.service"])
+def test_tabs_have_no_place_here(name: str):
+    assert "\t" not in (DEPLOY / name).read_text()

@@ -1,0 +1,115 @@
+"""A disk that takes nothing: said at once, worked around, and made good when there is room again."""
+
+from contextlib import suppress
+
+import pytest
+
+from cubecast.api.connect import connect
+from cubecast.api.node import Node
+from cubecast.errors import DamagedLog, NotDurable
+from cubecast.ids import MessageId
+from cubecast.net.log.record import Record, Run
+from cubecast.net.log.store import Store
+from support.cluster import FAST
+from support.logs import batch, everything, fill, payloads
+from support.running import run, until
+
+SMALL, BUDGET = 200_000, 50_000
+
+
+async def until_full(store: Store, topic: str = "a") -> int:
+    """How many messages were appended before the disk refused."""
+    counter = 1
+    with suppress(NotDurable):
+        while True:
+            store.append(topic, *batch(1, counter, 4, 1000), 1.0)
+            counter += 4
+            await store.synced(store.ticket)
+    return counter - 1
+
+
+def test_waiters_hear_at_once_and_nothing_is_lost_when_room_comes_back(tmp_path):
+    async def story():
+        store = await Store.open(tmp_path, quota=SMALL, budget=BUDGET)
+        last = await until_full(store)
+        with pytest.raises(NotDurable, match="full"):
+            await store.synced(store.ticket)
+        assert store.durable < store.ticket
+        assert "full" in store.describe()["trouble"]
+        assert len(payloads(await everything(store, "a"))) == last, "what is not on the disk is read from memory"
+        store.set_quota(0)
+        await until(lambda: store.trouble is None)
+        await store.synced(store.ticket)
+        await store.close()
+        again = await Store.open(tmp_path)
+        assert len(payloads(await everything(again, "a"))) == last
+        await again.close()
+
+    run(story())
+
+
+def test_what_does_not_fit_memory_either_is_kept_by_name_and_refetched(tmp_path):
+    async def story():
+        store = await Store.open(tmp_path, quota=SMALL, budget=BUDGET)
+        last = await until_full(store)
+        counter = last + 1
+        for _ in range(30):
+            assert store.has_room, "there is no use in waiting"
+            store.append("a", *batch(1, counter, 4, 1000), 1.0)
+            counter += 4
+        store.append("a", *batch(2, 1, 2, 1000), 1.0)
+        assert store.describe()["waiting_bytes"] < BUDGET + 5000
+        store.set_quota(0)
+        await until(lambda: store.trouble is None and store.durable == store.ticket)
+        (damage,) = store.damaged("a")
+        assert damage.last == counter + 1
+        lost = counter - 1 - (damage.first - 1)
+        assert damage.ids == (Run(MessageId(1, 0, damage.first), lost), Run(MessageId(2, 0, 1), 2))
+        with pytest.raises(DamagedLog, match="while the disk took nothing"):
+            await everything(store, "a", 1 << 20)
+        peers = [Record("a", *batch(1, damage.first, lost, 1000), 1, 0.0), Record("a", *batch(2, 1, 2), 1, 0.0)]
+        assert await store.repair(peers) == 1
+        assert len(payloads(await everything(store, "a"))) == damage.last
+        assert store.append("a", *batch(1, counter, 1), 2.0) == damage.last + 1
+        await store.close()
+
+    run(story())
+
+
+def test_a_node_goes_on_without_its_log_and_says_so(tmp_path):
+    async def story():
+        async with Node(data=tmp_path, log=(">",), log_quota=SMALL, **FAST) as node, connect(node.address) as client:
+            got = []
+            reader = node.subscribe("a", on_batch=lambda batch: got.extend(batch))
+            await reader.ready()
+            published = 0
+            with pytest.raises(NotDurable, match=r"a: published, and not durable so far: .* full"):
+                for _ in range(1000):
+                    published += 1
+                    await client.publish("a", b"x" * 5000, wait="durable")
+            for publisher in (node, client):
+                with pytest.raises(NotDurable, match=r"full.*Nothing was published"):
+                    await publisher.publish("a", b"y", wait="durable")
+                await publisher.publish("a", b"z", wait="stable")
+            assert len(got) == published + 2
+            assert "full" in (await client.status())["log"]["trouble"]
+            node._live.port.recorder.store.set_quota(0)
+            await until(lambda: node._live.port.recorder.store.trouble is None)
+            await client.publish("a", b"again", wait="durable")
+            assert (await client.status())["log"]["trouble"] is None
+        store = await Store.open(tmp_path)
+        assert len(payloads(await everything(store, "a"))) == published + 3
+        await store.close()
+
+    run(story())
+
+
+def test_a_log_closed_while_the_disk_is_full_says_what_it_lacks(tmp_path, caplog):
+    async def story():
+        store = await Store.open(tmp_path, quota=SMALL, budget=BUDGET)
+        await fill(store, "b", 2)
+        await until_full(store)
+        await store.close()
+
+    run(story())
+    assert "the log ends without" in caplog.text

@@ -1,0 +1,143 @@
+"""Latencies measured between nodes whose clocks differ, over links that take their time. No clock ticks here."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cubecast.errors import RemoteProtocolError
+from cubecast.ids import MessageId
+from cubecast.net.observe import latency
+from cubecast.net.observe.latency import DRIFT, Latency
+from support.asking import HTTP
+from support.cluster import cluster
+from support.running import run, until
+
+
+class Clock:
+    """Shared time, and by how much each node's clock is ahead."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return self.time + self.ahead
+
+
+class Pair:
+    """Node 0 publishes, node 1 delivers; what they say to each other waits until it is carried."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = Clock()
+        monkeypatch.setattr(latency, "monotonic", self.clock)
+        monkeypatch.setattr(latency, "has_delivered", lambda life, topic, message: False)
+        self.notes: list[tuple[int, bytes]] = []
+        self.ahead = (0.0, 5000.0)
+        self.recent: list[Any] = []
+        self.nodes = [self._node(0), self._node(1)]
+
+    def _node(self, number: int) -> Latency:
+        def send(peer: int, data: bytes) -> bool:
+            self.notes.append((peer, data))
+            return True
+
+        machine = SimpleNamespace(node=number, incarnation=0, life=None)
+        meter: Any = SimpleNamespace(machine=machine, recent=self.recent)
+        return Latency(meter, send, lambda topic: [0, 1])
+
+    def carry(self, seconds: float) -> None:
+        peer, data = self.notes.pop(0)
+        self.clock.time += seconds
+        self.clock.ahead = self.ahead[peer]
+        self.nodes[peer].on_note(1 - peer, data)
+        self.clock.ahead = 0.0
+
+    def deliver(self, counter: int, at: float) -> None:
+        self.recent.append(("t", MessageId(0, 0, counter), 1, at + self.ahead[1]))
+
+
+def test_clocks_that_differ_do_not_matter(monkeypatch):
+    async def main():
+        pair = Pair(monkeypatch)
+        pair.deliver(1, at=100.030)
+        pair.nodes[0]._stable(100.0, "t", 1, 100.0)
+        pair.carry(0.1)
+        pair.carry(0.1)
+        (publisher, _) = pair.nodes
+        assert publisher.histogram.sum == pytest.approx(0.030) and publisher.uncertainty.sum == pytest.approx(0.1)
+
+    run(main())
+
+
+def test_the_fastest_round_trip_counts_not_a_busy_one(monkeypatch):
+    async def main():
+        pair = Pair(monkeypatch)
+        publisher = pair.nodes[0]
+        pair.deliver(1, at=100.030)
+        publisher._stable(100.0, "t", 1, 100.0)
+        pair.carry(0.001)
+        pair.carry(0.001)
+        pair.deliver(2, at=pair.clock.time + 1.050)
+        publisher._stable(pair.clock.time, "t", 2, pair.clock.time + 1.0)
+        pair.carry(1.1)
+        pair.carry(0.0001)  # the way back was faster: taken for itself, this exchange would be wrong by 0.55 s
+        assert publisher.histogram.sum == pytest.approx(0.080, abs=0.001)
+        assert publisher.uncertainty.sum == pytest.approx(0.002 + 1.1 * DRIFT, rel=0.02)
+
+    run(main())
+
+
+def test_who_holds_it_is_asked_again_and_who_forgot_is_given_up(monkeypatch):
+    async def main():
+        pair = Pair(monkeypatch)
+        publisher = pair.nodes[0]
+        again: list[Any] = []
+        monkeypatch.setattr(
+            publisher, "_loop", SimpleNamespace(call_later=lambda _, ask, number: again.append((ask, number)))
+        )
+        publisher._stable(100.0, "t", 1, 100.0)
+        pair.carry(0.001)
+        pair.carry(0.001)
+        assert publisher.histogram.count == 0 and len(again) == 1
+        pair.deliver(1, at=100.500)
+        pair.clock.time = 100.600
+        ask, number = again.pop()
+        ask(number)
+        pair.carry(0.001)
+        pair.carry(0.001)
+        assert publisher.histogram.sum == pytest.approx(0.5)
+        monkeypatch.setattr(latency, "has_delivered", lambda life, topic, message: True)
+        publisher._stable(102.0, "t", 2, 102.0)
+        pair.carry(0.001)
+        pair.carry(0.001)
+        assert (publisher.given_up, publisher.histogram.count) == (1, 1)
+
+    run(main())
+
+
+def test_notes_nobody_may_send(monkeypatch):
+    async def main():
+        pair = Pair(monkeypatch)
+        for nonsense in (b"", b"\x00", b"\x93\x01\x02\x03", b"\xff" * 100):
+            with pytest.raises(RemoteProtocolError):
+                pair.nodes[0].on_note(1, nonsense)
+        assert not pair.notes
+
+    run(main())
+
+
+def test_between_living_nodes():
+    async def main():
+        async with cluster(2, http=HTTP) as (one, two), two.subscribe("t") as heard:
+            await heard.ready()
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            await one.publish("t", "x", wait="stable")
+            measured = one._live.observer.latency
+            await until(lambda: measured.histogram.count)
+            assert 0 < measured.histogram.sum < loop.time() - started
+            assert measured.given_up == 0
+
+    run(main())

@@ -1,0 +1,67 @@
+"""A disk that is full while a node serves: it says so once, and goes on with everything but its records."""
+
+import errno
+import logging
+import os
+
+import pytest
+
+from cubecast.errors import BadInput
+from cubecast.net import input_log
+from cubecast.net.config import NodeConfig
+from cubecast.net.node import LiveNode
+from cubecast.trace import journal
+from support.cluster import FAST
+from support.running import run, until
+
+
+class FullDisk:
+    """Stands for `os` in one module: its writes fail from some moment on."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+    def write(self, file, data):
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.write(file, data)
+
+
+@pytest.mark.parametrize(("module", "settings"), [(journal, ("journal",)), (input_log, ("inputs",))])
+def test_the_node_goes_on(module, settings, tmp_path, monkeypatch, caplog):
+    disk = FullDisk()
+    monkeypatch.setattr(module, "os", disk)
+
+    async def main():
+        records = {name: tmp_path / name for name in settings}
+        first = LiveNode(NodeConfig(**FAST, **records))
+        await first.start()
+        second = LiveNode(NodeConfig(join=(first.address,), **FAST))
+        await second.start()
+        disk.is_full = True
+        for _ in range(3):
+            await first.port.stable("t", first.port.publish("t", [b"x"]))
+            await second.port.stable("t", second.port.publish("t", [b"y"]))
+        # Its timers live: it notices that the other one is silent, which takes rounds of tests.
+        second._driver.stop()
+        await until(lambda: first.machine.living == [first.place.node], 10)
+        await first.close()
+        await second.close()
+
+    with caplog.at_level(logging.ERROR):
+        run(main(), 30)
+    told = [record.getMessage() for record in caplog.records if "No space left" in record.getMessage()]
+    assert len(told) == 1 and "goes on" in told[0]
+
+
+def test_a_journal_that_cannot_begin_is_bad_input(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    async def main():
+        with pytest.raises(BadInput, match="no journal can be written in"):
+            await LiveNode(NodeConfig(journal=tmp_path / "file" / "below", **FAST)).start()
+
+    run(main())

@@ -1,0 +1,88 @@
+"""The JSON that pages are drawn from, asked of living nodes."""
+
+import asyncio
+from time import monotonic
+
+from cubecast.api.node import Node
+from support.asking import HTTP, ask, ask_json
+from support.cluster import cluster
+from support.commands import running_node
+from support.running import run
+
+
+async def sampled(node, path, enough, deadline=5.0):
+    """Ask until the answer satisfies."""
+    async with asyncio.timeout(deadline):
+        while not enough(answer := await ask_json(node, path)):
+            await asyncio.sleep(0)
+        return answer
+
+
+def test_the_cube_its_members_and_trees():
+    async def main():
+        async with cluster(4, http=HTTP) as nodes, nodes[3].subscribe("t") as wanted:
+            await wanted.ready()
+            cube = await ask_json(nodes[1], "/api/cube.json")
+            assert (cube["node"], cube["dimension"], cube["cluster"]) == (1, 3, "cubecast")
+            assert [(one["node"], one["state"]) for one in cube["members"]] == [
+                (0, "alive"),
+                (1, "self"),
+                (2, "alive"),
+                (3, "alive"),
+            ]
+            assert cube["tree"] == {"root": 1, "topic": None, "children": {"1": [0, 3], "0": [], "3": [2], "2": []}}
+            other = await ask_json(nodes[1], "/api/cube.json?root=0&topic=t")
+            assert other["tree"] == {"root": 0, "topic": "t", "children": {"0": [3], "3": []}}
+            assert (await ask_json(nodes[1], "/api/cube.json?topic=unheard"))["tree"]["children"] == {"1": []}
+            assert (await ask(nodes[1], "/api/cube.json?root=8"))[0] == 400
+            assert (await ask(nodes[1], "/api/cube.json?root=x"))[0] == 400
+
+    run(main())
+
+
+def test_topics_and_rates():
+    async def main():
+        async with cluster(2, http=HTTP) as (one, two), two.subscribe("a.*") as heard:
+            await heard.ready()
+            for number in range(30):
+                await one.publish("a.b", number, wait="stable")
+            rates = await sampled(two, "/api/rates.json", lambda said: said["samples"])
+            assert rates["totals"]["delivered"] == 30 and rates["totals"]["published"] == 0
+            assert sum(sample["delivered"] for sample in rates["samples"]) > 0
+            (topic,) = (await ask_json(two, "/api/topics.json"))["topics"]
+            assert (topic["topic"], topic["subscribed"], topic["delivered"], topic["lag"]) == ("a.b", True, 30, 0)
+            there = await sampled(one, "/api/rates.json?last=1", lambda said: said["samples"])
+            assert there["totals"]["published"] == 30 and len(there["samples"]) == 1
+
+    run(main())
+
+
+def test_a_killed_node_shows_within_two_seconds():
+    """With the detection settings nobody changed."""
+
+    async def main(address: str, kill):
+        async with Node(join=[address], http=HTTP) as watcher:
+            kill()
+            killed = monotonic()
+
+            def is_seen(cube):
+                return {one["node"]: one["state"] for one in cube["members"]}[0] in ("disconnected", "suspected")
+
+            await sampled(watcher, "/api/cube.json", is_seen, 2.0)
+            await sampled(watcher, "/api/faults.json", lambda said: "suspected" in said["counts"], 5.0)
+            assert monotonic() - killed < 2.0
+
+    with running_node("--dimension", 3) as victim:
+        run(main(victim.address, victim.kill))
+
+
+def test_a_node_that_left_in_good_order():
+    async def main():
+        async with cluster(2, http=HTTP) as (stays, leaves):
+            await leaves.close()
+            cube = await sampled(stays, "/api/cube.json", lambda said: said["members"][1]["state"] == "left")
+            assert cube["members"][1]["connected"] is False
+            events = (await ask_json(stays, "/api/faults.json"))["events"]
+            assert events[0]["kind"] in ("left", "suspected") and events[0]["node"] == 1
+
+    run(main())
