@@ -294,7 +294,7 @@ class Driver:
                 case _:
                     assert_never(effect)
 
-    def _record(self, journal: Journal, now: float, effects: Effects) -> None:
+    def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
         for effect in effects:
             if isinstance(effect, Send) and effect.packet.frame is None:
                 effect.packet.frame = encode(effect.packet)
