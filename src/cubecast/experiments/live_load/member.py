@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -94,6 +95,7 @@ class Member:
                     self._checker.sample_latency = True
             self._pipe.send(self._report())
         loop.remove_reader(self._pipe.fileno())
+        os.set_blocking(self._pipe.fileno(), True)  # the event loop needed it otherwise, and the last report is long
         if reader is not None:
             reader.cancel()
         await node.close()
