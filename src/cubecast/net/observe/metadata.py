@@ -13,20 +13,15 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Metadata:
-    __slots__ = ("_until_next", "looked_at", "parts")
+    __slots__ = ("looked_at", "parts")
 
     def __init__(self) -> None:
-        self._until_next = 1
         self.looked_at = 0
         self.parts = dict.fromkeys(PARTS, 0)
         """Bytes of those that were looked at; the frame around them is part of the rest."""
 
     def look(self, packet: Publication) -> None:
         """A publication of this node leaves."""
-        self._until_next -= 1
-        if self._until_next:
-            return
-        self._until_next = EVERY
         frame = packet.frame or encode(packet)
         found = {
             "payload": sum(map(len, packet.payloads)),
