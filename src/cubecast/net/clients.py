@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable
 
+from msgspec import structs
+
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway, Link
-from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
+from cubecast.net.handshake import Accepted, ClientGreeting, Refused, agreed, encode
 from cubecast.net.port import Port
 from cubecast.net.security.counted import Counted
 from cubecast.net.security.door import OPEN_VISITOR, Visitor
@@ -59,7 +61,7 @@ class Clients:
             return refusal
         link.label = f"{self._name(greeting, visitor)} at {link.label}"
         link.budget, link.traffic = self.budget, self.traffic
-        link.send(encode(answer))
+        link.send(encode(structs.replace(answer, version=agreed(greeting))))
         port, rate = self._port_for(link, visitor), self.limits.requests_per_second
         gateway = self._gateways[link] = Gateway(port, link, requests_per_second=rate, **patience)
         return gateway

@@ -53,8 +53,12 @@ class NodeConfig:
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = setting(16, least=1, most=4096)
     """Own publications (batches) per topic that may be under way at a time."""
-    eager: int = setting(6, least=0, most=4096)
+    eager: int = setting(2, least=0, most=4096)
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
+    calm: int = setting(8, least=0, most=4096)
+    """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
+    direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
+    """To so many others at most a source sends small publications itself while it is calm; 0: never."""
     max_batch: int = setting(512, least=1, most=ENOUGH)
     """Messages per publication. Nodes of one cluster may differ."""
     max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
@@ -98,11 +102,11 @@ class NodeConfig:
     """Where the node remembers its incarnation, and keeps its log."""
     log: tuple[str, ...] = ()
     """Patterns of the topics whose messages are kept in a log under `data`; ">" for all."""
-    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes")
+    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for the log's disk, before publishers wait."""
-    log_quota: int = setting(0, least=0, most=TIB, unit="bytes")
+    log_quota: int = setting(0, least=0, most=TIB, unit="bytes", reload=True)
     """The log's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
-    retention: dict[str, Retention] = field(default_factory=dict)
+    retention: dict[str, Retention] = setting(factory=dict, reload=True)
     """Per pattern what the log keeps of each topic; the first pattern that selects a topic counts, without one all."""
     policy: Path | None = setting(None, file=True)
     """Who may do what; without, every client may do everything."""
@@ -150,6 +154,8 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             eager=self.eager,
+            calm=self.calm,
+            direct=self.direct,
             max_batch=self.max_batch,
             max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
