@@ -53,6 +53,7 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
     cluster: str
     name: str
     token: str | None = None
+    """Proves who it is, where that is asked for. It is part of the first message so that no address holds it."""
     key: str | None = None
     """The name of a principal whose private key it has: it asks for a challenge."""
 

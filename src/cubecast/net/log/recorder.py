@@ -20,6 +20,7 @@ from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
 from cubecast.net.port import GapNotice, Logged, Port, Sink
+from cubecast.net.security.login import NOTHING, Login
 
 log = logging.getLogger(__name__)
 
@@ -99,16 +100,18 @@ class Recorder:
         self._held.put(topic, message, payloads)
         return True
 
-    async def fill(self, peers: Callable[[], Sequence[Address]], cluster: str, release: Deliver) -> None:
+    async def fill(
+        self, peers: Callable[[], Sequence[Address]], cluster: str, release: Deliver, login: Login = NOTHING
+    ) -> None:
         """Get what is missing from one of the peers, then let go what had to wait for it; mend what is damaged."""
         name = f"the log of node {self.me[0]}"
         if self._held is not None:
             refill, others = Refill(self.history, self._held), peers()
-            if others and not await fill(refill, self._patterns, others, cluster, name):
+            if others and not await fill(refill, self._patterns, others, cluster, name, login):
                 log.warning("no peer could fill the log; what was missed in the meantime is a gap in it")
             await refill.release(release)
             self._held = None  # in the turn in which nothing was left
-        self.history.mend = Mender(self.history, peers, cluster, name).mend
+        self.history.mend = Mender(self.history, peers, cluster, name, login).mend
         for topic in self.store.topics():
             if self.store.damaged(topic):
                 await self.history.mend(topic)

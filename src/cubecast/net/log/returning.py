@@ -18,6 +18,7 @@ from cubecast.net.log.holding import Holding
 from cubecast.net.log.reading import History
 from cubecast.net.log.since import PublisherCut, from_cut
 from cubecast.net.port import GapNotice, Logged, Port
+from cubecast.net.security.login import NOTHING, Login
 
 log = logging.getLogger(__name__)
 
@@ -113,10 +114,17 @@ class Refill:
             await asyncio.sleep(0 if self._history.store.has_room else LOOK_EVERY)
 
 
-async def fill(refill: Refill, patterns: Sequence[str], peers: Sequence[Address], cluster: str, name: str) -> bool:
+async def fill(
+    refill: Refill,
+    patterns: Sequence[str],
+    peers: Sequence[Address],
+    cluster: str,
+    name: str,
+    login: Login = NOTHING,
+) -> bool:
     """Ask one peer after the other until one has told all it has; False when none could."""
     for address in peers:
-        port = ClientPort([address], cluster=cluster, name=name, patience=CONNECT_TIME)
+        port = ClientPort([address], cluster=cluster, name=name, patience=CONNECT_TIME, login=login)
         try:
             await port.start(CONNECT_TIME)
             for pattern in patterns:
