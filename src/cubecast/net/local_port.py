@@ -1,6 +1,7 @@
 """The port of a node in its own process: what users ask for, put to the machine; what it says, handed to users."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -19,7 +20,10 @@ from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
+from cubecast.net.turn import Turn
 from cubecast.wire.codec import MAX_PACKET_BYTES
+
+log = logging.getLogger(__name__)
 
 Call = Callable[..., None]
 
@@ -43,6 +47,8 @@ class LocalPort:
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
+        self.turn = Turn()
+        """Of the links: what is published is written without another pass through the event loop."""
         self.envelope: Callable[[Topic], int] = lambda topic: 0
         """Bytes a publication on the topic would take besides its messages."""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
@@ -159,12 +165,14 @@ class LocalPort:
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
-        for out in dirty:
-            out.is_dirty = False
-            if self._subscriptions.is_paused(out.topic):
-                continue  # publishing here would deliver here, where somebody is full
-            if out.is_worth_a_call:
-                self._call("publish", out.topic, out.take(), out.is_awaited)
+        with self.turn:
+            self.turn.is_short = len(dirty) == 1
+            for out in dirty:
+                out.is_dirty = False
+                if self._subscriptions.is_paused(out.topic):
+                    continue  # publishing here would deliver here, where somebody is full
+                if out.is_worth_a_call:
+                    self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -261,6 +269,7 @@ class LocalPort:
         self._subscriptions.interest_known()
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+        log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
         self._subscriptions.gap(GapNotice(topic, missing, reason))
 
     def on_reincarnated(self, incarnation: int) -> None:

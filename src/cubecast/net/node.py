@@ -53,10 +53,13 @@ class LiveNode:
         self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
-        self._peers = Peers(self._directory, events, config, self.security)
+        self._events = Events(
+            lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self._notice, self._note
+        )
+        self._peers = Peers(self._directory, self._events, config, self.security)
         self.reception = Reception(config, self._directory, self._peers, self.security)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
+        self.port.turn = self._peers.turn
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
@@ -124,6 +127,7 @@ class LiveNode:
             from cubecast.net.observe.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.log_sizes = lambda: {} if self.port.recorder is None else self.port.recorder.describe()
             self.observer.start()
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
@@ -169,6 +173,7 @@ class LiveNode:
         self._driver.on_suspect = self._on_suspect
         if self.observer is not None:
             self.observer.attach(self._driver)
+        self._events.packets = self._driver.packets
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -262,6 +267,8 @@ class LiveNode:
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:
                 self._driver.deferral_budget = config.peer_budget
+            if self.port.recorder is not None:
+                self.port.recorder.reconfigure(config)
 
         return take_effect
 
@@ -329,6 +336,7 @@ class LiveNode:
                 active.set_result(None)
 
     def _on_new_incarnation(self, incarnation: int) -> None:
+        log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
         self._remember(incarnation)
@@ -347,10 +355,6 @@ class LiveNode:
             self._driver.let_through(topic)
 
     # Links
-
-    def _on_packets(self, sender: NodeId, frames: list[bytes]) -> None:
-        if self._driver is not None:
-            self._driver.packets(sender, frames)
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)

@@ -20,7 +20,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.directory import Directory
 from cubecast.net.framing import header
-from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
+from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, agreed, encode
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.turn import Turn
@@ -156,7 +156,8 @@ class Peers:
         if dial is not None and me.node < place.node:
             return Refused("we are calling you", retry=True)
         news = self._directory.learn([place])
-        connection.send(encode(Accepted(VERSION, me, self._directory.dimension, list(self._directory.places.values()))))
+        places = list(self._directory.places.values())
+        connection.send(encode(Accepted(agreed(greeting), me, self._directory.dimension, places)))
         self._open(place.node, connection)
         self._spread(news)
         return None
@@ -227,12 +228,12 @@ class Peers:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
         self.left.discard(node)
-        packets = self._events.packets
+        events = self._events
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
-            if frames[-1][0] == CONTROL or any(frame[0] == CONTROL for frame in frames):
+            if frames[0][0] == CONTROL or (len(frames) > 1 and any(frame[0] == CONTROL for frame in frames)):
                 frames = self._take_control(node, frames)
-            packets(node, frames)
+            events.packets(node, frames)
 
         log.info("linked to node %s", node, extra={"peer": node})
         self._events.notice("connected", node, "")

@@ -58,7 +58,7 @@ def test_what_does_not_fit_memory_either_is_kept_by_name_and_refetched(tmp_path)
             store.append("a", *batch(1, counter, 4, 1000), 1.0)
             counter += 4
         store.append("a", *batch(2, 1, 2, 1000), 1.0)
-        assert store.describe()["waiting_bytes"] < BUDGET + 5000
+        assert store.describe()["pending"] < BUDGET + 5000
         store.set_quota(0)
         await until(lambda: store.trouble is None and store.durable == store.ticket)
         (damage,) = store.damaged("a")
