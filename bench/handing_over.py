@@ -11,6 +11,7 @@ from typing import Any
 
 from cubecast.api.client import Client
 from cubecast.ids import MessageId, Topic
+from cubecast.net.log.since import Since
 from cubecast.net.loop import run
 from cubecast.net.port import Sink
 
@@ -23,7 +24,7 @@ class Nowhere:
 
     sink: Sink
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self.sink = sink
         return 1
 

@@ -20,9 +20,10 @@ from cubecast.ids import MessageId, Topic
 from cubecast.net.config import NodeConfig
 from cubecast.net.framing import HEADER, framed
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Greeting, JoinRequest, Place, encode
+from cubecast.net.log.since import PublisherCut
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice
+from cubecast.net.port import GapNotice, Logged
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.protocol.vcube.cubecast.validation import Validator
 from cubecast.wire.codec import decode
@@ -41,11 +42,13 @@ class Counting:
     def __init__(self) -> None:
         self.delivered = self.gaps = self.disorder = 0
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         self.disorder += first.counter != self.delivered + 1
         self.delivered += len(payloads)
 
     def on_ready(self) -> None: ...
+    def on_live(self, known: PublisherCut) -> None: ...
+
     def on_gap(self, gap: GapNotice) -> None:
         self.gaps += 1
 

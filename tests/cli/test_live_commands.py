@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from cubecast.check import check_directory
 from support.commands import RunningNode, complaint, cubecast, running, running_node
 
 
@@ -35,6 +35,16 @@ def test_wildcards_and_json(pair: tuple[RunningNode, RunningNode]):
         source = {"topic": "orders.eu", "source": second.node, "incarnation": 0}
         assert heard == [source | {"counter": number, "data": "tea"} for number in (1, 2)]
         assert subscriber.stop() == 0
+
+
+def test_what_was_said_before_can_be_read_from_the_log(tmp_path: Path):
+    with running_node("--data", tmp_path, "--log", ">") as keeper:
+        cubecast("pub", "story", "--node", keeper.address, text="once\nupon\na\ntime\n")
+        words = ("sub", "story", "--node", keeper.address)
+        ended = cubecast(*words, "--since", "beginning", "--count", 4)
+        assert ended.stdout.split() == ["once", "upon", "a", "time"]
+        third = json.loads(cubecast(*words, "--since", 3, "--count", 1, "--json").stdout)
+        assert (third["data"], third["offset"]) == ("a", 3) and third["time"] > 0
 
 
 def test_a_rate_is_kept(pair: tuple[RunningNode, RunningNode]):
@@ -74,7 +84,10 @@ def test_a_trace_is_switched_on_and_off_and_collected(tmp_path):
         assert [(one["node"], one["on"]) for one in told] == [(0, False)]
     out = cubecast("trace", "collect", tmp_path / "traces" / "one", "--out", tmp_path / "trace")
     assert out.returncode == 0 and "This trace is partial" in out.stdout
-    assert str(check_directory(tmp_path / "trace").verdict) == "VALID"
+    judged = cubecast("check", tmp_path / "trace")
+    assert (
+        judged.returncode == 0 and "only what was published while its publisher's journal was written" in judged.stdout
+    )
 
 
 def test_a_trace_needs_http(pair: tuple[RunningNode, RunningNode]):
@@ -98,6 +111,8 @@ BAD_CLIENTS = {
     "publishing to a wildcard": (("pub", "a.*", "x"), "nothing is published to them"),
     "pattern": (("sub", "a.>.b"), "'>' stands for all the rest"),
     "count": (("sub", "a", "--count", "0"), "Invalid value for '--count'"),
+    "no place in a log": (("sub", "a", "--since", "lunch"), "'lunch' is no offset, no date and time"),
+    "no log": (("sub", "a", "--since", "beginning"), "this node keeps no log"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
@@ -10,14 +11,18 @@ from cubecast.api.envelope import seal, seal_all
 from cubecast.api.handover import Handover, OnBatch, OnGap
 from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
+from cubecast.api.log_reading import LogReading
 from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.net.log.ranges import TopicLog
+from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
 from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
 
+SinceLike: TypeAlias = int | float | datetime | PublisherCut | Since | Literal["beginning", "now"]
 Wait: TypeAlias = Literal["stable", "durable"]
 
 
@@ -131,7 +136,8 @@ class Client:
         gaps: Literal["yield"] = "yield",
         when_slow: str = ...,
         budget: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
+        since: SinceLike | None = ...,
         on_batch: OnBatch | None = ...,
         on_gap: OnGap | None = ...,
     ) -> Subscription[Message | Gap]: ...
@@ -143,7 +149,8 @@ class Client:
         gaps: Literal["raise", "ignore"],
         when_slow: str = ...,
         budget: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
+        since: SinceLike | None = ...,
     ) -> Subscription[Message]: ...
     def subscribe(
         self,
@@ -152,7 +159,8 @@ class Client:
         gaps: str = "yield",
         when_slow: str = "block",
         budget: int = DEFAULT_BUDGET,
-        patience: float = DEFAULT_PATIENCE,
+        patience: float | None = None,
+        since: SinceLike | None = None,
         on_batch: OnBatch | None = None,
         on_gap: OnGap | None = None,
     ) -> Subscription[Any]:
@@ -160,16 +168,31 @@ class Client:
 
         Without functions the result is read with `async for`, and `budget` bytes may wait to be read before `when_slow`
         (block, disconnect, drop-oldest, drop-newest) applies; one that blocks others and reads nothing for `patience`
-        seconds is cut off. With `on_batch` the function is called for each batch in the event loop, and must not block.
-        Gaps are yielded among the messages, raised as `Missed`, or ignored.
+        seconds (5) is cut off. With `on_batch` the function is called for each batch in the event loop, and must not
+        block. Gaps are yielded among the messages, raised as `Missed`, or ignored.
+
+        `since` begins in the node's log, at an offset, a time (float or datetime), behind a cut, at the "beginning", or
+        "now", and goes on live without a seam. Such a subscription makes nobody wait: when it is slow it reads on in
+        the log later.
         """
-        life = Lifecycle(self._port, check_pattern(pattern))
+        life = Lifecycle(self._port, check_pattern(pattern), None if since is None else start(since))
         sink: Inbox | Handover
         if on_batch is not None:
             sink = Handover(life, on_batch, on_gap, self)
         else:
             slow = _choice(WhenSlow, when_slow)
-            sink = Inbox(life, self, gaps=_choice(Gaps, gaps), when_slow=slow, budget=budget, patience=patience)
+            is_behind = since is not None
+            if patience is None and not is_behind:
+                patience = DEFAULT_PATIENCE
+            sink = Inbox(
+                life,
+                self,
+                gaps=_choice(Gaps, gaps),
+                when_slow=slow,
+                budget=budget,
+                patience=patience,
+                is_behind=is_behind,
+            )
         subscription: Subscription[Any] = Subscription(life, sink)
         life.open(sink)
         return subscription
@@ -191,6 +214,23 @@ class Client:
         service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
         self._services.add(service)
         return service
+
+    # -- the log
+
+    def read_log(self, topic: str, start: int | None = None, stop: int | None = None) -> LogReading:
+        """The messages of a topic with offsets from `start` on, before `stop`, in the log of this node, as Arrow.
+
+        `async for batch in …`, or `await ….table()`. Without limits all that is kept by now. `Forgotten` or
+        `DamagedLog` for offsets the log cannot give. Offsets count at one node only: when it is lost, reading ends.
+        """
+        return LogReading(self._port, check_topic(topic), start, stop)
+
+    async def log_topics(self) -> list[TopicLog]:
+        """The topics in the log of this node, with the first and the last offset of each."""
+        found: list[TopicLog] = []
+        while more := await self._port.log_topics(found[-1].topic if found else ""):
+            found += more
+        return found
 
     # -- the rest
 

@@ -10,7 +10,8 @@ MAX_RUNS = 1024
 
 def named_gap(notice: GapNotice) -> Gap:
     named = tuple(Missing(notice.topic, *message, message.counter) for message in notice.missing)
-    return Gap(notice.topic, notice.reason, named, len(named))
+    runs = tuple(Missing(notice.topic, *run) for run in notice.runs)
+    return Gap(notice.topic, notice.reason, named + runs, len(named) + notice.count, notice.offsets)
 
 
 class Dropped:

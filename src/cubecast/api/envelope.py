@@ -2,7 +2,8 @@
 
 Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
 bytes that happen to begin with the mark, and empty ones. The network never looks inside, so a foreign or garbled
-envelope is found where it is opened, by whoever reads the message, and stops nobody else.
+envelope is found where it is opened, by whoever reads the message, and stops nobody else. In front of all this may be
+the name of the client that published it, put there by its node where security is enabled (`net.security.stamp`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.net.security.stamp import OPENING, split
 
 MARK = 0xC1
 """A byte that neither UTF-8, JSON nor MessagePack ever begins with."""
@@ -41,23 +43,41 @@ def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
 def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
     """Many at once; plain bytes are looked at and not touched."""
     messages = list(batch)
-    if _are_plain(messages):
-        return messages
-    return [data if type(data) is bytes and data and data[0] != MARK else seal(data) for data in messages]
+    if set(map(type, messages)) != {bytes}:
+        return [seal(data) for data in messages]
+    for place in _marked(messages):
+        messages[place] = seal(messages[place])
+    return messages
 
 
 def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
     """The content of many at once."""
-    if _are_plain(sealed):
+    places = _marked(sealed)
+    if not places:
         return sealed
-    return [one if one and one[0] != MARK else body(one) for one in sealed]
+    opened = list(sealed)
+    for place in places:
+        opened[place] = body(opened[place])
+    return opened
 
 
-def _are_plain(messages: Sequence[Any]) -> bool:
+def are_plain(messages: Sequence[bytes]) -> bool:
+    """Do all of them travel as they are?"""
+    return not _marked(messages)
+
+
+def _marked(messages: Sequence[bytes]) -> list[int]:
+    """Where those are that do not travel as they are: few, among many, so nothing is done for each of the others."""
     try:
-        return set(map(type, messages)) == {bytes} and MARK not in map(_first, messages)
+        firsts = bytes(map(_first, messages))
     except IndexError:  # an empty one
-        return False
+        return [place for place, one in enumerate(messages) if not one or one[0] == MARK]
+    places = []
+    place = firsts.find(MARK)
+    while place >= 0:
+        places.append(place)
+        place = firsts.find(MARK, place + 1)
+    return places
 
 
 def body(sealed: bytes) -> bytes:
@@ -67,6 +87,11 @@ def body(sealed: bytes) -> bytes:
 
 def headers(sealed: bytes) -> dict[str, str]:
     return {} if sealed and sealed[0] != MARK else _open(sealed)[0]
+
+
+def principal(sealed: bytes) -> str | None:
+    """Who published it, as the node it came in through says; None when that was nobody's client."""
+    return None if sealed[:2] != OPENING else _split(sealed)[0]
 
 
 def data(sealed: bytes) -> Any:
@@ -108,7 +133,18 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
+def _split(sealed: bytes) -> tuple[str | None, bytes]:
+    try:
+        return split(sealed)
+    except (ValueError, IndexError) as error:
+        raise RemoteProtocolError(f"a garbled stamp: {error}") from None
+
+
 def _open(sealed: bytes) -> tuple[dict[str, str], int, bytes]:
+    if sealed[:2] == OPENING:
+        sealed = _split(sealed)[1]
+        if sealed and sealed[0] != MARK:
+            return {}, BYTES, sealed
     kind = sealed[1] if len(sealed) > 1 else None
     if kind in (BYTES, TEXT, JSON):
         return {}, kind, sealed[2:]

@@ -6,10 +6,11 @@ from typing import Any
 
 from cubecast.api.dropped import named_gap
 from cubecast.api.lifecycle import Lifecycle
-from cubecast.api.message import Batch, Gap, Origin, Replier
+from cubecast.api.message import Batch, Gap, Replier, origin_of
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.port import GapNotice
+from cubecast.net.log.since import PublisherCut
+from cubecast.net.port import GapNotice, Logged
 
 OnBatch = Callable[[Batch], object]
 OnGap = Callable[[Gap], object]
@@ -23,11 +24,11 @@ class Handover:
         self._life, self._client = life, client
         self._call, self._call_gap = on_batch, on_gap
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         if not self._life.ended:
-            source, incarnation, counter = first
+            origin = origin_of(topic, first, self._client, *(logged or ()))
             try:
-                self._call(Batch(Origin(topic, source, incarnation, self._client), counter, payloads))
+                self._call(Batch(origin, first[2], payloads))
             except Exception as error:
                 self._report(error)
 
@@ -40,6 +41,9 @@ class Handover:
 
     def on_ready(self) -> None:
         self._life.become_ready()
+
+    def on_live(self, known: PublisherCut) -> None:
+        self._life.become_live(known)
 
     def on_end(self, error: CubecastError | None) -> None:
         self._life.end(error)

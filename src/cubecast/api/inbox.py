@@ -12,11 +12,12 @@ from operator import length_hint
 
 from cubecast.api.dropped import Dropped, named_gap
 from cubecast.api.lifecycle import Lifecycle
-from cubecast.api.message import Batch, Gap, Message, Origin, Replier
+from cubecast.api.message import Batch, Gap, Message, Replier, origin_of
 from cubecast.errors import BadInput, CubecastError, Missed, SlowConsumer
 from cubecast.ids import MessageId, Topic
+from cubecast.net.log.since import PublisherCut
 from cubecast.net.pieces import MESSAGE_OVERHEAD, weight
-from cubecast.net.port import GapNotice
+from cubecast.net.port import GapNotice, Logged
 
 DEFAULT_BUDGET = 8 << 20
 DEFAULT_PATIENCE = 5.0
@@ -54,13 +55,16 @@ class Inbox:
         gaps: Gaps = Gaps.YIELD,
         when_slow: WhenSlow = WhenSlow.BLOCK,
         budget: int = DEFAULT_BUDGET,
-        patience: float = DEFAULT_PATIENCE,
+        patience: float | None = DEFAULT_PATIENCE,
+        is_behind: bool = False,
     ) -> None:
-        if budget < 1 or patience <= 0:
+        """Without `patience` nobody waits for the reader. Who `is_behind` reads a log, where nothing is dropped."""
+        if budget < 1 or (patience is not None and patience <= 0):
             raise BadInput(f"budget and patience of a subscription are more than nothing, not {budget} and {patience}")
         self._life, self._client = life, client
         self._gaps, self._when_slow, self._budget, self._patience = gaps, when_slow, budget, patience
         self._loop = asyncio.get_running_loop()
+        self._is_behind = is_behind
         self._last_read = 0.0
         self._is_watched = False
         """A look at whether it reads is due."""
@@ -75,9 +79,9 @@ class Inbox:
 
     # -- the network's side
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         if not self._life.ended:
-            origin = Origin(topic, first.source, first.incarnation, self._client)
+            origin = origin_of(topic, first, self._client, *(logged or ()))
             self._admit(Batch(origin, first.counter, payloads), weight(payloads))
 
     def on_gap(self, gap: GapNotice) -> None:
@@ -87,33 +91,40 @@ class Inbox:
     def on_ready(self) -> None:
         self._life.become_ready()
 
+    def on_live(self, known: PublisherCut) -> None:
+        self._is_behind = False
+        self._life.become_live(known)
+
     def on_end(self, error: CubecastError | None) -> None:
         self._life.end(error)
 
     def _admit(self, event: Batch | Gap, size: int) -> None:
-        if self._when_slow is WhenSlow.BLOCK:
+        if self._when_slow is WhenSlow.BLOCK or self._is_behind or self._life.is_paused:
             self._append(event, size)
             if self.held >= self._budget and not self._life.is_paused:
-                self._life.pause()
-                self._last_read = self._loop.time()
-                if not self._is_watched:
-                    self._is_watched = True
-                    self._loop.call_later(self._patience, self._check_progress)
+                self._pause()
         elif self.held + size <= self._budget or not self.held:
             self._append(event, size)
         else:
             self._overflow(event, size)
         self._arrival.ring()
 
-    def _check_progress(self) -> None:
+    def _pause(self) -> None:
+        self._life.pause()
+        self._last_read = self._loop.time()
+        if not self._is_watched and self._patience is not None:
+            self._is_watched = True
+            self._loop.call_later(self._patience, self._check_progress, self._patience)
+
+    def _check_progress(self, patience: float) -> None:
         """Others wait for this reader, but not for one that has stopped."""
         self._is_watched = self._life.is_paused and not self._life.ended
         if self._is_watched:
-            left = self._last_read + self._patience - self._loop.time()
+            left = self._last_read + patience - self._loop.time()
             if left > 0:
-                self._loop.call_later(left, self._check_progress)
+                self._loop.call_later(left, self._check_progress, patience)
             else:
-                self._cut_off(f"nothing was read for {self._patience} s while others waited")
+                self._cut_off(f"nothing was read for {patience} s while others waited")
 
     def _cut_off(self, reason: str) -> None:
         self._life.leave(SlowConsumer(f"{self._life.pattern}: {reason}"))

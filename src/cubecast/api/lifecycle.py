@@ -2,23 +2,30 @@
 
 from cubecast.api.bell import Bell
 from cubecast.errors import Closed, CubecastError
+from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.port import Port, Sink
 
 
 class Lifecycle:
     """What is common to subscriptions, however their messages are handed over."""
 
-    def __init__(self, port: Port, pattern: str) -> None:
+    def __init__(self, port: Port, pattern: str, since: Since | None = None) -> None:
         self.pattern = pattern
+        self.since = since
+        self.known: PublisherCut = {}
+        """What the node said to be known, or to be before the beginning, when the subscription had caught up."""
         self.changed = Bell()
         self.ended = False
         self.error: CubecastError | None = None
         self._port = port
         self._number: int | None = None
-        self._ready = self.is_paused = False
+        self._ready = self._live = self.is_paused = False
 
     def open(self, sink: Sink) -> None:
-        number = self._port.subscribe(self.pattern, sink)
+        if self.since is None:
+            number = self._port.subscribe(self.pattern, sink)
+        else:
+            number = self._port.subscribe(self.pattern, sink, self.since)
         self._number = number
         if self.is_paused:
             self._port.pause(number)
@@ -39,6 +46,11 @@ class Lifecycle:
         self._ready = True
         self.changed.ring()
 
+    def become_live(self, known: PublisherCut) -> None:
+        self._live = True
+        self.known = known
+        self.changed.ring()
+
     def end(self, error: CubecastError | None) -> None:
         if not self.ended:
             self.ended = True
@@ -57,6 +69,13 @@ class Lifecycle:
         while not self._ready:
             if self.ended:
                 raise self.error or Closed(f"the subscription to {self.pattern} was closed before it was ready")
+            await self.changed.wait()
+
+    async def live(self) -> None:
+        """What was logged before has been handed over."""
+        while not self._live and self.since is not None:
+            if self.ended:
+                raise self.error or Closed(f"the subscription to {self.pattern} was closed before it caught up")
             await self.changed.wait()
 
     async def over(self) -> None:

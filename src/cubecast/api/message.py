@@ -29,6 +29,9 @@ class Origin(NamedTuple):
     source: NodeId
     incarnation: Incarnation
     client: Replier | None = None
+    base: int | None = None
+    """What to add to a counter for the offset, where the node keeps a log."""
+    at: float | None = None
 
 
 class Message(msgspec.Struct, gc=False, eq=False):
@@ -55,6 +58,20 @@ class Message(msgspec.Struct, gc=False, eq=False):
         return MessageId(self.origin.source, self.origin.incarnation, self.counter)
 
     @property
+    def offset(self) -> int | None:
+        """Its place among all messages of its topic in the log of the node it came from; None without a log.
+
+        Offsets have no holes, and count at the node that gave them only.
+        """
+        base = self.origin.base
+        return None if base is None else base + self.counter
+
+    @property
+    def time(self) -> float | None:
+        """When that node delivered it, in seconds since 1970 by the node's clock; None without a log."""
+        return self.origin.at
+
+    @property
     def data(self) -> Any:
         """Bytes, text or a JSON value, as published. Opened at each access; raises RemoteProtocolError when garbled."""
         return envelope.data(self.sealed)
@@ -62,6 +79,11 @@ class Message(msgspec.Struct, gc=False, eq=False):
     @property
     def headers(self) -> dict[str, str]:
         return envelope.headers(self.sealed)
+
+    @property
+    def principal(self) -> str | None:
+        """Who published it, where security is enabled: the client's name as its node knows it. None: a node itself."""
+        return envelope.principal(self.sealed)
 
     def body(self) -> bytes:
         """The content as bytes, whatever it was published as."""
@@ -111,6 +133,15 @@ class Batch(Sequence[Message]):
         return self.origin.incarnation
 
     @property
+    def offset(self) -> int | None:
+        """Of the first message."""
+        return None if self.origin.base is None else self.origin.base + self.counter
+
+    @property
+    def time(self) -> float | None:
+        return self.origin.at
+
+    @property
     def payloads(self) -> Sequence[bytes]:
         """The content of each message as bytes, without making message objects; raises when one is garbled."""
         return envelope.bodies(self.sealed)
@@ -157,3 +188,15 @@ class Gap:
     """Which ones, as far as they are known by name; empty when nobody can know."""
     count: int = 0
     """How many are known to be missing; the runs above may name fewer when there are very many."""
+    offsets: tuple[int, int] | None = None
+    """The first and the last offset that are missing, where a log does not have them any more."""
+
+
+def origin_of(
+    topic: Topic, first: MessageId, client: Replier | None, offset: int | None = None, at: float | None = None
+) -> Origin:
+    """Of a batch that begins with this message, at this offset where there is a log."""
+    source, incarnation, counter = first
+    if offset is None:
+        return Origin(topic, source, incarnation, client)
+    return Origin(topic, source, incarnation, client, offset - counter, at)

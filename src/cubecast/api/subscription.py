@@ -45,6 +45,10 @@ class Subscription(Generic[Event]):
         """Done when whatever is published from now on, anywhere, arrives here."""
         await self._life.ready()
 
+    async def live(self) -> None:
+        """Done when a subscription with `since` has caught up: what was logged before has arrived, read or not yet."""
+        await self._life.live()
+
     async def ended(self) -> None:
         """Done when nothing comes any more; raises the error that ended it, if one did."""
         await self._life.over()

@@ -13,7 +13,7 @@ import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from cubecast.api.client import Client, Wait
 from cubecast.api.connect import CONNECT_TIMEOUT, PATIENCE
@@ -21,6 +21,11 @@ from cubecast.api.connect import connect as connect_async
 from cubecast.api.message import Batch, Gap, Message
 from cubecast.api.subscription import Subscription
 from cubecast.errors import Closed
+from cubecast.net.log.ranges import TopicLog
+from cubecast.net.security.login import NOTHING, Login
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CLOSING_TIME = 10.0
 AT_ONCE = 512
@@ -159,6 +164,19 @@ class SyncClient:
     def reply(self, message: Message, data: Any) -> None:
         self._thread.run(self._client.reply(message, data))
 
+    def read_log(
+        self, topic: str, start: int | None = None, stop: int | None = None, timeout: float | None = None
+    ) -> "pa.Table":
+        """A range of the node's log, all in memory; `Client.read_log` gives it batch by batch."""
+
+        async def read() -> "pa.Table":
+            return await self._client.read_log(topic, start, stop).table()
+
+        return self._thread.run(read(), timeout)
+
+    def log_topics(self, timeout: float | None = 5.0) -> list[TopicLog]:
+        return self._thread.run(self._client.log_topics(), timeout)
+
     def status(self, timeout: float | None = 5.0) -> dict[str, Any]:
         return self._thread.run(self._client.status(), timeout)
 
@@ -184,12 +202,15 @@ def connect(
     name: str = "",
     timeout: float = CONNECT_TIMEOUT,
     patience: float = PATIENCE,
+    login: Login = NOTHING,
 ) -> SyncClient:
     """Connect to any of these nodes, each HOST:PORT. Use the result with `with`, or close it."""
     thread = LoopThread()
 
     async def open_it() -> Client:
-        return await connect_async(*addresses, cluster=cluster, name=name, timeout=timeout, patience=patience)
+        return await connect_async(
+            *addresses, cluster=cluster, name=name, timeout=timeout, patience=patience, login=login
+        )
 
     try:
         return SyncClient(thread, thread.run(open_it()))

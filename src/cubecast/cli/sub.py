@@ -10,6 +10,7 @@ import click
 
 from cubecast.api.message import Gap, Message
 from cubecast.cli.client_options import client_options, connecting
+from cubecast.net.log.since import Since, parse
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_pattern, is_pattern
 
@@ -18,6 +19,8 @@ EXAMPLE = """
 Examples:
   cubecast sub greetings --node 127.0.0.1:7400
   cubecast sub 'orders.>' --count 10 --json
+  cubecast sub greetings --since beginning
+  cubecast sub greetings --since 2026-01-31T12:00
 """
 
 
@@ -25,18 +28,20 @@ Examples:
 @click.argument("pattern", metavar="TOPIC")
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message and line.")
+@click.option("--since", metavar="PLACE", help="Begin in the node's log: beginning, now, an offset, a date and time.")
 @client_options
-def sub(pattern: str, count: int | None, as_json: bool, **where: Any) -> None:
+def sub(pattern: str, count: int | None, as_json: bool, since: str | None, **where: Any) -> None:
     """Print the messages of TOPIC, one a line, until stopped. In TOPIC * stands for one word, a final > for the rest.
 
     What will not come although it was published is announced on standard error, before what follows it.
     """
     check_pattern(pattern)
-    run(_print(pattern, count, as_json, where))
+    place = None if since is None else parse(since)
+    run(_print(pattern, place, count, as_json, where))
 
 
-async def _print(pattern: str, count: int | None, as_json: bool, where: dict[str, Any]) -> None:
-    async with connecting(**where) as client, client.subscribe(pattern) as subscription:
+async def _print(pattern: str, since: Since | None, count: int | None, as_json: bool, where: dict[str, Any]) -> None:
+    async with connecting(**where) as client, client.subscribe(pattern, since=since) as subscription:
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, subscription.close)
         click.echo(f"subscribed to {pattern}", err=True)
@@ -60,7 +65,10 @@ def _as_json(message: Message) -> dict[str, Any]:
     data = message.data
     content = {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else {"data": data}
     about = {"topic": message.topic, "source": message.source, "incarnation": message.incarnation}
-    return {**about, "counter": message.counter, **content, **({"headers": message.headers} if message.headers else {})}
+    logged = {} if message.offset is None else {"offset": message.offset, "time": message.time}
+    named = {"principal": message.principal, "headers": message.headers}
+    named = {name: value for name, value in named.items() if value}
+    return {**about, "counter": message.counter, **logged, **content, **named}
 
 
 def _missing(gap: Gap) -> str:

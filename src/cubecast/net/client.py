@@ -18,24 +18,33 @@ from cubecast.net.addresses import Address
 from cubecast.net.connection import Connection
 from cubecast.net.dialling import Dialler
 from cubecast.net.gateway_messages import (
+    CaughtUp,
     Deliver,
     Durable,
     Ended,
+    LogList,
+    LogRange,
     Lost,
     Ping,
     Pong,
     Ready,
+    Resumed,
     Stable,
+    Standing,
     StatusReply,
     StatusRequest,
     Taken,
     decode_from_node,
     encode,
 )
+from cubecast.net.log.asking import LogQuestions
+from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.since import Since
 from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
 from cubecast.net.remote_publications import RemotePublications
 from cubecast.net.remote_subscriptions import RemoteSubscriptions
+from cubecast.net.security.login import NOTHING, Login
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +69,10 @@ class ClientPort:
         name: str = "",
         patience: float = 60.0,
         on_uncertain: Callable[[Uncertain], object] = warn,
+        login: Login = NOTHING,
     ) -> None:
         """`patience`: seconds without any node after which the port gives up and ends everything."""
-        self._dialler = Dialler(addresses, cluster, name, random.Random())
+        self._dialler = Dialler(addresses, cluster, name, random.Random(), login)
         self._patience = patience
         self._on_uncertain = on_uncertain
         self._loop = asyncio.get_running_loop()
@@ -70,6 +80,7 @@ class ClientPort:
         self._node = ""
         self._subscriptions = RemoteSubscriptions(self._send)
         self._publications = RemotePublications(self._send, lambda: self._connection is not None, self._refused)
+        self._log = LogQuestions(self._send, lambda: self._connection is not None)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._requests = 0
         self._closed: CubecastError | None = None
@@ -82,10 +93,15 @@ class ClientPort:
             Ready: self._subscriptions.on_ready,
             Lost: self._subscriptions.on_gap,
             Ended: self._subscriptions.on_ended,
+            Resumed: self._subscriptions.on_resumed,
+            Standing: self._subscriptions.on_standing,
+            CaughtUp: self._subscriptions.on_caught_up,
             Taken: self._publications.on_taken,
             Stable: self._publications.on_stable,
             Durable: self._publications.on_durable,
             StatusReply: self._on_status,
+            LogRange: self._log.on_range,
+            LogList: self._log.on_list,
             Pong: lambda _: None,
         }
 
@@ -123,6 +139,7 @@ class ClientPort:
         self._connection = None
         if self._heart is not None:
             self._heart.cancel()
+        self._log.fail(OutcomeUnknown(f"the connection to {self._node} broke while its log was read"))
         uncertain = self._publications.connection_lost(self._node)
         if uncertain.messages:
             self._loop.call_soon(self._on_uncertain, uncertain)
@@ -157,9 +174,9 @@ class ClientPort:
 
     # The port
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
-        return self._subscriptions.subscribe(pattern, sink)
+        return self._subscriptions.subscribe(pattern, sink, since)
 
     def unsubscribe(self, subscription: int) -> None:
         self._subscriptions.unsubscribe(subscription)
@@ -190,6 +207,14 @@ class ClientPort:
     def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         self._check_open()
         return self._publications.durable(topic, accepted)
+
+    def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable[LogPiece]:
+        self._check_open()
+        return self._log.read(topic, start, stop)
+
+    def log_topics(self, after: Topic = "") -> Awaitable[list[TopicLog]]:
+        self._check_open()
+        return self._log.topics(after)
 
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()
@@ -244,6 +269,7 @@ class ClientPort:
             connection.close()
         self._subscriptions.end_all(None if isinstance(error, Closed) else error)
         self._publications.close(error)
+        self._log.fail(error)
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(error)

@@ -12,8 +12,11 @@ from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.log.retention import Retention
+from cubecast.net.origins import check_origin
 from cubecast.net.outgoing import ENOUGH
 from cubecast.net.patterns import check_pattern
+from cubecast.net.security.listening import check_listening
+from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.values import Unfit, check_range
@@ -50,8 +53,12 @@ class NodeConfig:
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = setting(16, least=1, most=4096)
     """Own publications (batches) per topic that may be under way at a time."""
-    eager: int = setting(6, least=0, most=4096)
+    eager: int = setting(2, least=0, most=4096)
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
+    calm: int = setting(8, least=0, most=4096)
+    """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
+    direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
+    """To so many others at most a source sends small publications itself while it is calm; 0: never."""
     max_batch: int = setting(512, least=1, most=ENOUGH)
     """Messages per publication. Nodes of one cluster may differ."""
     max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
@@ -79,6 +86,8 @@ class NodeConfig:
     """Thin clients served at a time; those that are connected stay when it is lowered."""
     http: Address | None = None
     """Where to serve health, metrics and pages; nowhere unless it is asked for."""
+    ws_origins: tuple[str, ...] = ()
+    """Besides the node's own pages, those of these origins may use its WebSocket."""
     observe: bool = False
     """Whether to count what happens even when nothing is served over HTTP; `cubecast status --watch` shows it."""
     journal: Path | None = None
@@ -93,12 +102,19 @@ class NodeConfig:
     """Where the node remembers its incarnation, and keeps its log."""
     log: tuple[str, ...] = ()
     """Patterns of the topics whose messages are kept in a log under `data`; ">" for all."""
-    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes")
+    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for the log's disk, before publishers wait."""
-    log_quota: int = setting(0, least=0, most=TIB, unit="bytes")
+    log_quota: int = setting(0, least=0, most=TIB, unit="bytes", reload=True)
     """The log's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
-    retention: dict[str, Retention] = field(default_factory=dict)
+    retention: dict[str, Retention] = setting(factory=dict, reload=True)
     """Per pattern what the log keeps of each topic; the first pattern that selects a topic counts, without one all."""
+    policy: Path | None = setting(None, file=True)
+    """Who may do what; without, every client may do everything."""
+    insecure: bool = False
+    """Listen beyond this machine without TLS."""
+    tls: TlsSettings | None = None
+    """Without, connections are not encrypted and nobody proves anything by a certificate."""
+    limits: Limits = table(Limits)
     logging: Logging = table(Logging)
 
     def __post_init__(self) -> None:
@@ -114,12 +130,15 @@ class NodeConfig:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:
             raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
+        for address in (self.listen, self.http):
+            check_listening(address, has_tls=self.tls is not None, insecure=self.insecure)
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if self.log and self.data is None:
             raise BadInput("a log needs a place: say with `data` where to keep it")
         for pattern in (*self.log, *self.retention):
             check_pattern(pattern)
+        object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name (`cluster`) has 1 to 64 characters")
         if self.patience < 2 * self.round_length:
@@ -135,6 +154,8 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             eager=self.eager,
+            calm=self.calm,
+            direct=self.direct,
             max_batch=self.max_batch,
             max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,

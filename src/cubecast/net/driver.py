@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+NOBODY = (None, None, None, None)
+
+
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
@@ -89,8 +92,6 @@ class Driver:
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
-        self._is_alone = False
-        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
         self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
@@ -101,20 +102,33 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now, turn = monotonic(), self._turn
-        turn.is_held = True
-        self._is_alone = len(frames) == 1
-        try:
+        now = monotonic()
+        with self._turn:
+            self._turn.is_short = len(frames) == 1
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
-                else:
+                elif self._is_watched or self._is_busy:
                     self._input("packet", now, sender, packet)
+                else:
+                    self._take(now, sender, packet)
+
+    def _take(self, now: float, sender: NodeId, packet: Any) -> None:
+        """As `_input` does it, when nobody records what happens."""
+        self._is_busy = True
+        try:
+            self._apply(now, self.machine.on_packet(now, sender, packet))
+            while self._inputs:
+                self._step(*self._inputs.popleft())
         finally:
-            turn.is_held = self._is_alone = False
-            turn.end()
+            self._is_busy = False
+
+    @property
+    def _is_watched(self) -> bool:
+        watchers = (self._journal, self._recorder, self.meter, self.watcher)
+        return watchers != NOBODY
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -123,14 +137,16 @@ class Driver:
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
         """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
-        self._inputs.append((name, now, arguments))
-        if not self._is_busy:
-            self._is_busy = True
-            try:
-                while self._inputs:
-                    self._step(*self._inputs.popleft())
-            finally:
-                self._is_busy = False
+        if self._is_busy:
+            self._inputs.append((name, now, arguments))
+            return
+        self._is_busy = True
+        try:
+            self._step(name, now, arguments)
+            while self._inputs:
+                self._step(*self._inputs.popleft())
+        finally:
+            self._is_busy = False
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
@@ -163,17 +179,15 @@ class Driver:
         journal.began_late(monotonic(), published(life), reached(life))
         self._journal = journal
 
-    def switch_off_journal(self) -> None:
-        journal, self._journal = self._journal, None
-        if journal is not None:
-            journal.switched_off(monotonic())
-
-    def end_journal(self, *, at_rest: bool) -> None:
-        """The history ends here, even if the node goes on."""
+    def end_journal(self, *, at_rest: bool, switched_off: bool = False) -> None:
+        """The history ends here, even if the node goes on, which `switched_off` says it does."""
         journal, self._journal = self._journal, None
         if journal is not None:
             try:
-                journal.ended(monotonic(), at_rest=at_rest)
+                if switched_off:
+                    journal.switched_off(monotonic())
+                else:
+                    journal.ended(monotonic(), at_rest=at_rest)
             except OSError as error:
                 log.error("the journal has no end, its trace cannot be judged: %s", error)
 
@@ -231,28 +245,23 @@ class Driver:
 
     def _apply(self, now: float, effects: Effects) -> None:
         if self._journal is not None:
-            for effect in effects:
-                if isinstance(effect, Send) and effect.packet.frame is None:
-                    effect.packet.frame = encode(effect.packet)
-            try:
-                self._journal.effects(now, effects)
-            except OSError as error:
-                self._lose_journal(error)
+            self._record(self._journal, now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
-                case Send(peers, packet):
+                case Send():  # here and next without patterns inside, which cost more than what is done
+                    packet = effect.packet
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
                     if len(frame) <= MAX_PACKET_BYTES:
-                        send(peers, frame)
+                        send(effect.peers, frame)
                     else:  # whoever got it would hang up, again and again
                         log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
-                case Deliver(topic, message, payloads):
-                    if self._is_alone:
-                        self._turn.end()
-                    listener.on_deliver(topic, message, payloads)
+                case Deliver():
+                    if self._turn.is_short:
+                        self._turn.end()  # forward, then deliver
+                    listener.on_deliver(effect.topic, effect.message, effect.payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)
                 case Acknowledged(topic, counter):
@@ -262,7 +271,6 @@ class Driver:
                 case Subscribed(topic):
                     listener.on_subscribed(topic)
                 case Gap(topic, missing, reason):
-                    log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
                     listener.on_gap(topic, missing, reason)
                 case InterestMatched(topic, on):
                     if on:
@@ -270,7 +278,6 @@ class Driver:
                 case InterestKnown():
                     listener.on_interest_known()
                 case Reincarnated(incarnation):
-                    log.warning("others hold this node faulty; it comes back as incarnation %d", incarnation)
                     listener.on_reincarnated(incarnation)
                 case SetTimer(timer, at):
                     self._set_timer(timer, at)
@@ -282,6 +289,15 @@ class Driver:
                     pass  # of interest to the trace only
                 case _:
                     assert_never(effect)
+
+    def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.packet.frame is None:
+                effect.packet.frame = encode(effect.packet)
+        try:
+            journal.effects(now, effects)
+        except OSError as error:
+            self._lose_journal(error)
 
     def _set_timer(self, timer: Hashable, at: float) -> None:
         self._cancel_timer(timer)

@@ -10,23 +10,29 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from cubecast.errors import BadInput, CubecastError, RemoteProtocolError
+from cubecast.errors import BadInput, CubecastError, NotKept, RemoteProtocolError
 from cubecast.ids import MessageId, Topic
+from cubecast.net.connection import Traffic
 from cubecast.net.gateway_messages import (
     CREDIT,
     AwaitDurable,
     AwaitStable,
+    CaughtUp,
     Deliver,
     Durable,
     Ended,
+    ListLog,
     Lost,
     Pause,
     Ping,
     Pong,
     Publish,
+    ReadLog,
     Ready,
     Resume,
+    Resumed,
     Stable,
+    Standing,
     StatusReply,
     StatusRequest,
     Subscribe,
@@ -35,10 +41,15 @@ from cubecast.net.gateway_messages import (
     decode_from_client,
     encode,
 )
+from cubecast.net.log.serving import LogService
+from cubecast.net.log.since import FromCut, PublisherCut
 from cubecast.net.pieces import pieces, weight
-from cubecast.net.port import GapNotice, Port
+from cubecast.net.port import GapNotice, Logged, Port
+from cubecast.net.security.buckets import Bucket
 
 MOST_SUBSCRIPTIONS = 10_000
+AT_ONCE = 10_000
+"""Entries of a cut in one message."""
 MOST_REQUESTS = 1_000
 """Questions of one client that may be open at a time."""
 MOST_STATUS = 1 << 20
@@ -47,6 +58,8 @@ TOPICS_REMEMBERED = 1_000
 """Topics for which a client may still ask about stability."""
 FULL_FOR = 2.0
 """Seconds a client's connection may stay full."""
+REQUESTS_PER_SECOND = 10_000.0
+"""Other than publications."""
 SILENT_FOR = 30.0
 """Seconds without a word after which a client is taken for dead; it sends a word every few seconds."""
 
@@ -54,11 +67,17 @@ SILENT_FOR = 30.0
 class Link(Protocol):
     """What a gateway needs of a connection."""
 
+    host: str
     label: str
+    budget: int
+    traffic: Traffic
     is_full: bool
 
+    @property
+    def queued(self) -> int: ...
     def send(self, frame: bytes) -> None: ...
     def abort(self, reason: str) -> None: ...
+    def close(self) -> None: ...
 
 
 class ClientSink:
@@ -73,42 +92,64 @@ class ClientSink:
         self.asked = self.held = False
         """Paused because the client said so; because its connection is full."""
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         source, incarnation, counter = first
+        offset, at = (None, 0.0) if logged is None else logged
         for piece in pieces(payloads):
-            self._gateway.send(Deliver(self._number, topic, source, incarnation, counter, list(piece)))
+            self._gateway.send(Deliver(self._number, topic, source, incarnation, counter, list(piece), offset, at))
             counter += len(piece)
+            offset = None if offset is None else offset + len(piece)
         self._gateway.check_full(self)
 
     def on_ready(self) -> None:
         self._gateway.send(Ready(self._number))
 
+    def on_live(self, known: PublisherCut) -> None:
+        entries = [(*publisher, counter) for publisher, counter in known.items()]
+        for start in range(0, len(entries), AT_ONCE):
+            self._gateway.send(Standing(self._number, entries[start : start + AT_ONCE]))
+        self._gateway.send(CaughtUp(self._number))
+
     def on_gap(self, gap: GapNotice) -> None:
-        self._gateway.send(Lost(self._number, gap.topic, list(gap.missing), gap.reason))
+        named, runs = list(gap.missing), list(gap.runs)
+        self._gateway.send(Lost(self._number, gap.topic, named, gap.reason, runs, gap.count, gap.offsets))
 
     def on_end(self, error: CubecastError | None) -> None:
         if error is not None:
+            self._gateway.forget(self._number)
             self._gateway.send(Ended(self._number, str(error)))
 
 
 class Gateway:
     """One client. Frames go in through `on_frames`, out through the link; `close` when the connection is gone."""
 
-    def __init__(self, port: Port, link: Link, *, full_for: float = FULL_FOR, silent_for: float = SILENT_FOR) -> None:
+    def __init__(
+        self,
+        port: Port,
+        link: Link,
+        *,
+        full_for: float = FULL_FOR,
+        silent_for: float = SILENT_FOR,
+        requests_per_second: float = REQUESTS_PER_SECOND,
+    ) -> None:
         self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
         self._backlog: deque[Publish | AwaitStable | AwaitDurable] = deque()
         self._backlog_bytes = 0
-        self._published = 0
+        self._heard = self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
         self._waiting_for_room: asyncio.Future[None] | None = None
+        self._refused: OrderedDict[Topic, str] = OrderedDict()
+        """Why something was not published that was to be, until somebody asks."""
+        self._requests = Bucket(requests_per_second, 1.0, self._loop.time())
         self._asked = 0
         self._open: set[asyncio.Future[Any]] = set()
         self._full_timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._last_word = self._loop.time()
         self._silence_timer = self._loop.call_later(silent_for, self._check_silence)
+        self._log = LogService(port, self.send)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Subscribe: self._on_subscribe,
             Unsubscribe: self._on_unsubscribe,
@@ -118,6 +159,8 @@ class Gateway:
             AwaitStable: self._on_await,
             AwaitDurable: self._on_await,
             StatusRequest: self._on_status_request,
+            ReadLog: self._log.on_read,
+            ListLog: self._log.on_list,
             Ping: lambda _: self.send(Pong()),
         }
 
@@ -130,8 +173,19 @@ class Gateway:
         self._last_word = self._loop.time()
         for frame in frames:
             message = decode_from_client(frame)
+            if type(message) is not Publish:
+                self._count_request()
             self._handlers[type(message)](message)
         self._take()
+
+    def _count_request(self) -> None:
+        if self._requests.wait(self._last_word):
+            raise RemoteProtocolError("it asks more often than a client may")
+        self._requests.take(1)
+
+    def forget(self, number: int) -> None:
+        """The node ended a subscription of the client's."""
+        self._sinks.pop(number, None)
 
     def close(self) -> None:
         """The client is gone."""
@@ -140,6 +194,7 @@ class Gateway:
             self._silence_timer.cancel()
             if self._full_timer is not None:
                 self._full_timer.cancel()
+            self._log.close()
             for future in [*self._open, self._waiting_for_room]:
                 if future is not None:
                     future.cancel()
@@ -163,10 +218,24 @@ class Gateway:
             raise RemoteProtocolError(f"subscription {message.subscription} exists, or there are too many")
         sink = ClientSink(self, message.subscription)
         try:
-            sink.number = self._port.subscribe(message.pattern, sink)
+            sink.number = self._open_at_port(message, sink)
             self._sinks[message.subscription] = sink
         except CubecastError as error:
             self.send(Ended(message.subscription, str(error)))
+
+    def _open_at_port(self, message: Subscribe, sink: ClientSink) -> int:
+        since = message.since
+        if since is None:
+            return self._port.subscribe(message.pattern, sink)
+        if not isinstance(since, FromCut) or not since.resumes:
+            return self._port.subscribe(message.pattern, sink, since)
+        try:
+            number = self._port.subscribe(message.pattern, sink, since)
+            self.send(Resumed(message.subscription, is_complete=True))
+        except NotKept:
+            self.send(Resumed(message.subscription, is_complete=False))
+            number = self._port.subscribe(message.pattern, sink)
+        return number
 
     def _on_unsubscribe(self, message: Unsubscribe) -> None:
         sink = self._sinks.pop(message.subscription, None)
@@ -215,6 +284,9 @@ class Gateway:
     # Publications, in the order they came
 
     def _on_publish(self, message: Publish) -> None:
+        self._heard += 1
+        if message.number != self._heard:
+            raise RemoteProtocolError(f"publication {message.number} where {self._heard} was expected: one is repeated")
         size = weight(message.payloads)
         self._backlog_bytes += size
         if not message.payloads or self._backlog_bytes > CREDIT + size:
@@ -255,6 +327,9 @@ class Gateway:
             if len(self._accepted) > TOPICS_REMEMBERED:
                 self._accepted.popitem(last=False)
         except BadInput as error:
+            self._refused[message.topic] = str(error)
+            if len(self._refused) > TOPICS_REMEMBERED:
+                self._refused.popitem(last=False)
             self.send(Taken(message.number, str(error)))
         except CubecastError as error:
             self._link.abort(f"the node takes no publications any more: {error}")
@@ -269,9 +344,11 @@ class Gateway:
 
     def _await_stable(self, message: AwaitStable) -> None:
         accepted = self._accepted.get(message.topic)
-        if accepted is None:
+        refused = self._refused.pop(message.topic, None)
+        if accepted is None or refused is not None:
             self._asked -= 1
-            self.send(Stable(message.request, f"this node knows of no publication of yours on {message.topic}"))
+            unknown = f"this node knows of no publication of yours on {message.topic}"
+            self.send(Stable(message.request, refused or unknown, refused is not None))
             return
 
         def done(future: asyncio.Future[None]) -> None:

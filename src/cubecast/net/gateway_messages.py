@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.since import Since
+from cubecast.net.port import Run
 
 CREDIT = 1 << 20
 """Bytes a client may have published that the node has not said to have taken."""
@@ -17,6 +20,7 @@ CREDIT = 1 << 20
 class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=1):
     subscription: int
     pattern: str
+    since: Since | None = None
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -62,6 +66,22 @@ class AwaitDurable(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """Tell me whether that could be, before I publish."""
 
 
+class ReadLog(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The next piece of a range of offsets."""
+
+    request: int
+    topic: Topic
+    start: int | None
+    stop: int | None
+
+
+class ListLog(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """What is in the log, of topics whose names come after this one."""
+
+    request: int
+    after: Topic
+
+
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
     """The publications up to this number are in the node's hands, except for those refused."""
 
@@ -74,6 +94,8 @@ class Stable(msgspec.Struct, frozen=True, array_like=True, tag=17):
     request: int
     unknown: str | None = None
     """Why nobody will ever know."""
+    refused: bool = False
+    """It is known after all: none of it was published, for that reason."""
 
 
 class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=18):
@@ -83,6 +105,9 @@ class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=18):
     incarnation: int
     counter: int
     payloads: list[bytes]
+    offset: int | None = None
+    """In the node's log, where there is one."""
+    at: float = 0.0
 
 
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag=19):
@@ -96,6 +121,9 @@ class Lost(msgspec.Struct, frozen=True, array_like=True, tag=20):
     topic: Topic
     missing: list[MessageId]
     reason: str
+    runs: list[Run] = []
+    count: int = 0
+    offsets: tuple[int, int] | None = None
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag=21):
@@ -110,6 +138,26 @@ class StatusReply(msgspec.Struct, frozen=True, array_like=True, tag=22):
     status: dict[str, Any]
 
 
+class Standing(msgspec.Struct, frozen=True, array_like=True, tag=25):
+    """What the subscription needs not get any more, be it that it has it or that it was before its beginning."""
+
+    subscription: int
+    known: list[tuple[Topic, NodeId, Incarnation, Counter]]
+
+
+class CaughtUp(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """What was logged before has been sent."""
+
+    subscription: int
+
+
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=27):
+    """Whether this node's log goes on where another node's ended."""
+
+    subscription: int
+    is_complete: bool
+
+
 class Pong(msgspec.Struct, frozen=True, array_like=True, tag=23):
     pass
 
@@ -120,10 +168,48 @@ class Durable(msgspec.Struct, frozen=True, array_like=True, tag=24):
     """Why it is not: the error's name and text."""
 
 
+class LogRange(msgspec.Struct, frozen=True, array_like=True, tag=28):
+    request: int
+    piece: LogPiece | None
+    error: tuple[str, str] | None = None
+    """Why there is none: the error's name and text."""
+
+
+class LogList(msgspec.Struct, frozen=True, array_like=True, tag=29):
+    request: int
+    topics: list[TopicLog]
+    error: tuple[str, str] | None = None
+
+
 FromClient: TypeAlias = (
-    Subscribe | Unsubscribe | Pause | Resume | Publish | AwaitStable | StatusRequest | Ping | AwaitDurable
+    Subscribe
+    | Unsubscribe
+    | Pause
+    | Resume
+    | Publish
+    | AwaitStable
+    | StatusRequest
+    | Ping
+    | AwaitDurable
+    | ReadLog
+    | ListLog
 )
-FromNode: TypeAlias = Taken | Stable | Deliver | Ready | Lost | Ended | StatusReply | Pong | Durable
+FromNode: TypeAlias = (
+    Taken
+    | Stable
+    | Deliver
+    | Ready
+    | Lost
+    | Ended
+    | StatusReply
+    | Pong
+    | Durable
+    | Standing
+    | CaughtUp
+    | Resumed
+    | LogRange
+    | LogList
+)
 
 encode = msgspec.msgpack.Encoder().encode
 _from_client: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)

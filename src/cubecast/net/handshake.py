@@ -52,6 +52,19 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
     newest: int
     cluster: str
     name: str
+    token: str | None = None
+    """Proves who it is, where that is asked for. It is part of the first message so that no address holds it."""
+    key: str | None = None
+    """The name of a principal whose private key it has: it asks for a challenge."""
+
+    def __repr__(self) -> str:
+        return f"ClientGreeting({self.name!r})"  # without the token, which belongs into no log
+
+
+class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof"):
+    """The answer to a challenge, instead of a second greeting."""
+
+    signature: bytes
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
@@ -65,6 +78,12 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
     """For somebody who joins: an id that is free and the incarnation to take it in."""
 
 
+class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge"):
+    """For a client that says to have a key: sign this."""
+
+    challenge: bytes
+
+
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     reason: str
     retry: bool
@@ -73,14 +92,15 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 
 
 Opening: TypeAlias = Greeting | JoinRequest | ClientGreeting
-Answer: TypeAlias = Accepted | Refused
+Answer: TypeAlias = Accepted | Refused | Challenge
 
 _encoder = msgspec.msgpack.Encoder()
 _openings: msgspec.msgpack.Decoder[Opening] = msgspec.msgpack.Decoder(Opening)
+_proofs = msgspec.msgpack.Decoder(Proof)
 _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
 
-def encode(message: Opening | Answer) -> bytes:
+def encode(message: Opening | Answer | Proof) -> bytes:
     return _encoder.encode(message)
 
 
@@ -94,11 +114,26 @@ def decode_opening(frame: bytes) -> Opening:
     return opening
 
 
+def decode_proof(frame: bytes) -> Proof:
+    try:
+        return _proofs.decode(frame)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"this is not the answer to a challenge: {error}") from None
+
+
 def decode_answer(frame: bytes) -> Answer:
     try:
-        return _answers.decode(frame)
+        answer = _answers.decode(frame)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"this is not the answer of a cubecast node: {error}") from None
+    if isinstance(answer, Accepted) and not OLDEST_VERSION <= answer.version <= VERSION:
+        raise RemoteProtocolError(f"it answers in version {answer.version}, which it was not offered")
+    return answer
+
+
+def agreed(opening: Opening) -> int:
+    """The version to speak with a caller to whom there is no `objection`: the newest that both know."""
+    return min(VERSION, opening.newest)
 
 
 def objection(opening: Opening, cluster: str) -> Refused | None:

@@ -1,21 +1,29 @@
 """The port of a node in its own process: what users ask for, put to the machine; what it says, handed to users."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError
+from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
+from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
+from cubecast.net.log.replaying import Replay
+from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
-from cubecast.net.patterns import check_topic, is_pattern
+from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
+from cubecast.net.turn import Turn
 from cubecast.wire.codec import MAX_PACKET_BYTES
+
+log = logging.getLogger(__name__)
 
 Call = Callable[..., None]
 
@@ -35,9 +43,12 @@ class LocalPort:
         self._hold_back = hold_back
         self._let_through = let_through
         self._subscriptions = Subscriptions()
+        self._replays: dict[int, Replay] = {}
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
+        self.turn = Turn()
+        """Of the links: what is published is written without another pass through the event loop."""
         self.envelope: Callable[[Topic], int] = lambda topic: 0
         """Bytes a publication on the topic would take besides its messages."""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
@@ -54,22 +65,35 @@ class LocalPort:
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
-        number = self._subscriptions.open(pattern, sink)
+        replay = None if since is None else self._replay(pattern, sink, since)
+        number = self._subscriptions.open(pattern, replay or sink)
+        if replay is not None:
+            self._replays[number] = replay
+            replay.start()
         if is_pattern(pattern):
             for topic in self._subscriptions.topics:
                 self._subscriptions.attach_matching(topic)
             self._call("follow", self._subscriptions.interest)
-        elif self._subscriptions.attach(number, pattern):
-            self._call("subscribe", pattern)
         else:
-            self._subscriptions.check_ready_soon(number)
+            if self._subscriptions.attach(number, pattern):
+                self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
+                self._call("subscribe", pattern)
+            self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
+
+    def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log, so a subscription cannot begin there")
+        if isinstance(since, FromCut) and since.resumes and not self._subscriptions.is_served(pattern):
+            raise NotKept(f"this node has listened to {pattern} for too short a time to go on where another one ended")
+        return self.recorder.replay(check_pattern(pattern), sink, since)
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription in self._subscriptions and self._subscriptions[subscription].is_paused:
             self.resume(subscription)
+        self._replays.pop(subscription, None)
         closed = self._subscriptions.close(subscription)
         if closed is None:
             return
@@ -79,13 +103,17 @@ class LocalPort:
             self._call("unsubscribe", closed.pattern)
 
     def pause(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].pause()
+        elif subscription in self._subscriptions:
             self._subscriptions[subscription].is_paused = True
             for topic in self._subscriptions[subscription].topics:
                 self._hold_back(topic)
 
     def resume(self, subscription: int) -> None:
-        if subscription in self._subscriptions:
+        if subscription in self._replays:
+            self._replays[subscription].resume()
+        elif subscription in self._subscriptions:
             one = self._subscriptions[subscription]
             one.is_paused = False
             for topic in list(one.topics):
@@ -137,12 +165,14 @@ class LocalPort:
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
-        for out in dirty:
-            out.is_dirty = False
-            if self._subscriptions.is_paused(out.topic):
-                continue  # publishing here would deliver here, where somebody is full
-            if out.is_worth_a_call:
-                self._call("publish", out.topic, out.take(), out.is_awaited)
+        with self.turn:
+            self.turn.is_short = len(dirty) == 1
+            for out in dirty:
+                out.is_dirty = False
+                if self._subscriptions.is_paused(out.topic):
+                    continue  # publishing here would deliver here, where somebody is full
+                if out.is_worth_a_call:
+                    self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -164,6 +194,17 @@ class LocalPort:
         if self.recorder is None:
             raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
         await self.recorder.durable(topic, accepted)
+
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+        return await read_piece(self._history(), check_topic(topic), start, stop)
+
+    async def log_topics(self, after: Topic = "") -> list[TopicLog]:
+        return list_topics(self._history(), after)
+
+    def _history(self) -> History:
+        if self.recorder is None:
+            raise NotKept("this node keeps no log")
+        return self.recorder.history
 
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
@@ -189,11 +230,19 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        if self.recorder is None:
+            self._subscriptions.deliver(topic, message, payloads)
+        elif not self.recorder.holds(topic, message, payloads):
+            self.deliver(topic, message, payloads)
+
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        """Into the log, where there is one, and to everybody who listens."""
+        logged = None
         if self.recorder is not None:
-            self.recorder.on_deliver(topic, message, payloads)
+            logged = self.recorder.on_deliver(topic, message, payloads)
             if message[:2] == self.recorder.me and topic in self._outgoing:
                 self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
-        self._subscriptions.deliver(topic, message, payloads)
+        self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:
         out = self._outgoing[topic]
@@ -220,6 +269,7 @@ class LocalPort:
         self._subscriptions.interest_known()
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+        log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
         self._subscriptions.gap(GapNotice(topic, missing, reason))
 
     def on_reincarnated(self, incarnation: int) -> None:

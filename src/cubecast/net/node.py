@@ -23,6 +23,9 @@ from cubecast.net.log.recorder import open_recorder
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.security.dialling import for_node
+from cubecast.net.security.login import node_login
+from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
@@ -46,42 +49,54 @@ class LiveNode:
     """Make it, `await start()`, use its `port`, `await close()`."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self.config = config
+        self.security = Security(config)
+        self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
-        self._peers = Peers(self._directory, events, config)
-        self.reception = Reception(config, self._directory, self._peers)
+        self._events = Events(
+            lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self._notice, self._note
+        )
+        self._peers = Peers(self._directory, self._events, config, self.security)
+        self.reception = Reception(config, self._directory, self._peers, self.security)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
+        self.port.turn = self._peers.turn
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
         self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.clients.limits = config.limits
+        self.security.on_policy = self.clients.renew
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
-        self.reloads: list[Prepare] = [self._prepare]
+        self.reloads: list[Prepare] = [self.security.prepare, self._prepare]
         """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
         self.observer: Observer | None = None
         self._tracing = Tracing(config)
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
-        self._closed = False
+        self._closed = self._is_filled = False
 
     # Life
 
     async def start(self) -> None:
-        """Listen, get a place, and take part. Returns when everybody who lives knows this node."""
+        """Listen, get a place, and take part.
+
+        Returns when everybody who lives knows this node, and its log has what it missed while it was away.
+        """
         address = await self.reception.open()
         try:
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
-                self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
+                secure = for_node(self.security, self.config.cluster)
+                admission = await apply_for_a_place(self.config, self.instance, attempt, secure)
+                self._live(admission, str(address))
                 try:
                     await self._active
+                    await self._fill_log()
                     return
                 except BadInput:
                     if self.config.node is not None or attempt + 1 == PLACES_TRIED:
@@ -92,6 +107,19 @@ class LiveNode:
             await self._shut()
             raise
 
+    async def _fill_log(self) -> None:
+        recorder = self.port.recorder
+        if recorder is not None:
+            await recorder.ready()
+            login = node_login(self.config.tls)
+            await recorder.fill(self._living_peers, self.config.cluster, self.port.deliver, login)
+        self._is_filled = True
+
+    def _living_peers(self) -> list[Address]:
+        """Where the others are, as far as they are held to live."""
+        others = [node for node in self.machine.living if node != self.place.node]
+        return [Address.parse(self._directory.places[node].address) for node in others]
+
     async def _open_eyes(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
         # Imported here, because nodes that nobody watches do without.
@@ -99,13 +127,13 @@ class LiveNode:
             from cubecast.net.observe.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
-            if self.port.recorder is not None:
-                self.observer.log_sizes = self.port.recorder.store.describe
+            self.observer.log_sizes = lambda: {} if self.port.recorder is None else self.port.recorder.describe()
             self.observer.start()
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
 
-            self.web = WebServer(self, self.config.http)
+            self.web = WebServer(self, self.config.http, tls=self.security.web_tls(self.config.http))
+            self.security.guard(self.web.gate)
             await self.web.open()
 
     def _live(self, admission: Admission, address: str) -> None:
@@ -145,6 +173,7 @@ class LiveNode:
         self._driver.on_suspect = self._on_suspect
         if self.observer is not None:
             self.observer.attach(self._driver)
+        self._events.packets = self._driver.packets
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -184,19 +213,20 @@ class LiveNode:
     def _who(self) -> Accepted | None:
         """What a client is told."""
         me, directory = self._directory.me, self._directory
-        if me is None or self._driver is None or not self._driver.machine.is_active:
+        if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
+        kept = {} if self.port.recorder is None else {"log": self.port.recorder.describe()}
         return describe(self.config, self._directory, self._peers, self._driver) | {
             "clients": len(self.clients),
             "http": None if self.web is None else str(self.web.address),
             "observed": None if self.observer is None else self.observer.describe(),
-            "log": None if self.port.recorder is None else self.port.recorder.describe(),
             "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
+            **kept,
         }
 
     def reasons_not_ready(self) -> list[str]:
@@ -205,6 +235,8 @@ class LiveNode:
             return ["this node is closed" if self._closed else "this node has no place yet"]
         if not self._driver.machine.is_active:
             return ["not every living member knows this node yet"]
+        if not self._is_filled:
+            return ["this node's log is not filled yet with what it missed"]
         return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
@@ -231,9 +263,12 @@ class LiveNode:
             self.port.reconfigure(config)
             self._peers.reconfigure(config)
             self.reception.reconfigure(config)
+            self.clients.limits = config.limits
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:
                 self._driver.deferral_budget = config.peer_budget
+            if self.port.recorder is not None:
+                self.port.recorder.reconfigure(config)
 
         return take_effect
 
@@ -301,6 +336,7 @@ class LiveNode:
                 active.set_result(None)
 
     def _on_new_incarnation(self, incarnation: int) -> None:
+        log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
         self._remember(incarnation)
@@ -319,10 +355,6 @@ class LiveNode:
             self._driver.let_through(topic)
 
     # Links
-
-    def _on_packets(self, sender: NodeId, frames: list[bytes]) -> None:
-        if self._driver is not None:
-            self._driver.packets(sender, frames)
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)

@@ -54,6 +54,19 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda topic: fullmatch(topic) is not None
 
 
+def covers(wide: str, narrow: str) -> bool:
+    """Does one pattern select everything the other one selects?"""
+    ours, theirs = wide.split("."), narrow.split(".")
+    if ours[0] in (ONE, REST) and theirs[0].startswith("_"):
+        return False
+    for position, word in enumerate(ours):
+        if word == REST:
+            return len(theirs) > position
+        if position >= len(theirs) or theirs[position] == REST or word not in (ONE, theirs[position]):
+            return False
+    return len(ours) == len(theirs)
+
+
 class Selection:
     """Does one of these patterns select a topic? It never changes, so a recorded one asks the same later."""
 

@@ -6,10 +6,32 @@ by the thin client, which talks to a node's gateway, so that an application's co
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cubecast.errors import CubecastError
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+
+if TYPE_CHECKING:
+    from cubecast.net.log.ranges import LogPiece, TopicLog
+    from cubecast.net.log.since import PublisherCut, Since
+
+
+class Logged(NamedTuple):
+    """Where a batch stands in the log of its node."""
+
+    offset: int
+    """Of the first message; those of a topic have no holes, and mean nothing at another node."""
+    at: float
+    """When the node delivered it, in seconds since 1970 by its clock."""
+
+
+class Run(NamedTuple):
+    """Consecutive messages of a publisher."""
+
+    source: NodeId
+    incarnation: Incarnation
+    first: Counter
+    last: Counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +42,25 @@ class GapNotice:
     missing: tuple[MessageId, ...]
     """The messages, where they are known by name."""
     reason: str
+    runs: tuple[Run, ...] = ()
+    """More of them, where there may be many."""
+    count: int = 0
+    """How many more than those of `missing` are known to be concerned."""
+    offsets: tuple[int, int] | None = None
+    """The first and last offset, where they are missing in a log."""
 
 
 class Sink(Protocol):
     """Where the events of one subscription go. Called in the event loop, must not block."""
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         """Messages of one publisher with consecutive counters, the first one's identity given."""
 
     def on_ready(self) -> None:
         """Whatever is published from now on, anywhere, arrives."""
+
+    def on_live(self, known: "PublisherCut") -> None:
+        """A subscription that began in the log has caught up, it may fall behind again; what is in the log by now."""
 
     def on_gap(self, gap: GapNotice) -> None: ...
 
@@ -38,8 +69,11 @@ class Sink(Protocol):
 
 
 class Port(Protocol):
-    def subscribe(self, pattern: str, sink: Sink) -> int:
-        """Open a subscription to a topic, or to all that match; the number names it in the calls below."""
+    def subscribe(self, pattern: str, sink: Sink, since: "Since | None" = None) -> int:
+        """Open a subscription to a topic, or to all that match; the number names it in the calls below.
+
+        With `since` it begins there in the node's log, never slows anybody down, and reads on in the log when paused.
+        """
 
     def unsubscribe(self, subscription: int) -> None: ...
 
@@ -68,6 +102,12 @@ class Port(Protocol):
 
         With 0 it only asks whether that could be: `BadInput` when the node does not log the topic.
         """
+
+    def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable["LogPiece"]:
+        """The first piece of a range of offsets in the node's log, as Arrow; without limits all there is by now."""
+
+    def log_topics(self, after: Topic = "") -> Awaitable[list["TopicLog"]]:
+        """What is in the node's log, of topics whose names come after this one; not all of them when they are many."""
 
     def status(self) -> Awaitable[dict[str, Any]]:
         """What the node says about itself: members, topics, queues, held messages."""

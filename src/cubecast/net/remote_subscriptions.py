@@ -1,40 +1,92 @@
 """A thin client's subscriptions, which outlive the connections they are served through."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cubecast.errors import BadInput, CubecastError
-from cubecast.ids import Incarnation, MessageId, NodeId, Topic
-from cubecast.net.gateway_messages import Deliver, Ended, Lost, Pause, Ready, Resume, Subscribe, Unsubscribe
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.net.gateway_messages import (
+    CaughtUp,
+    Deliver,
+    Ended,
+    Lost,
+    Pause,
+    Ready,
+    Resume,
+    Resumed,
+    Standing,
+    Subscribe,
+    Unsubscribe,
+)
+from cubecast.net.log.since import (
+    MOST_PUBLISHERS,
+    FromBeginning,
+    FromCut,
+    FromNow,
+    FromTime,
+    Since,
+    from_cut,
+)
 from cubecast.net.patterns import check_pattern
-from cubecast.net.port import GapNotice, Sink
+from cubecast.net.port import GapNotice, Logged, Sink
 
 PUBLISHERS_REMEMBERED = 65_536
 
 
 class RemoteSubscription:
-    __slots__ = ("_last", "is_partial", "is_paused", "pattern", "sink")
+    __slots__ = ("_began_at", "_has_caught_up", "_last", "is_partial", "is_paused", "pattern", "since", "sink")
 
-    def __init__(self, pattern: str, sink: Sink) -> None:
-        self.pattern, self.sink = pattern, sink
+    def __init__(self, pattern: str, sink: Sink, since: Since | None = None) -> None:
+        self.pattern, self.sink, self.since = pattern, sink, since
         self.is_paused = False
         self.is_partial = False
         """Moved to another node whose subscription is not complete yet."""
-        self._last: dict[tuple[Topic, NodeId, Incarnation], int] = {}
+        self._has_caught_up = False
+        self._began_at: float | None = None
+        self._last: dict[tuple[Topic, NodeId, Incarnation], int] = since.cut if isinstance(since, FromCut) else {}
 
     def deliver(self, message: Deliver) -> None:
         """What another node delivered before is left out: it comes in each publisher's order, so a number tells."""
         publisher = message.topic, message.source, message.incarnation
-        counter, payloads = message.counter, message.payloads
+        counter, payloads, offset = message.counter, message.payloads, message.offset
         already = self._last.get(publisher, 0) - counter + 1
         if already > 0:
             payloads = payloads[already:]
             counter += already
+            offset = None if offset is None else offset + already
         if payloads:
             if len(self._last) >= PUBLISHERS_REMEMBERED:
                 del self._last[next(iter(self._last))]
             self._last[publisher] = counter + len(payloads) - 1
-            self.sink.on_batch(message.topic, MessageId(message.source, message.incarnation, counter), payloads)
+            first = MessageId(message.source, message.incarnation, counter)
+            if offset is None:
+                self.sink.on_batch(message.topic, first, payloads)
+            else:
+                self._began_at = message.at if self._began_at is None else self._began_at
+                self.sink.on_batch(message.topic, first, payloads, Logged(offset, message.at))
+
+    def learn(self, known: Iterable[tuple[Topic, NodeId, Incarnation, Counter]]) -> None:
+        """All this is known, or came before the beginning."""
+        for topic, source, incarnation, counter in known:
+            publisher = topic, source, incarnation
+            self._last[publisher] = max(counter, self._last.get(publisher, 0))
+
+    def caught_up(self) -> None:
+        self._has_caught_up = True
+        self.sink.on_live(self._last)
+
+    def elsewhere(self) -> Since | None:
+        """Where to go on at another node: behind what is known. Before it is known what was before the beginning, only
+        the time of it means the same there."""
+        if self.since is None:
+            return None
+        if self._has_caught_up or isinstance(self.since, FromBeginning | FromCut):
+            if len(self._last) <= MOST_PUBLISHERS:
+                return from_cut(self._last, resumes=True)
+            return FromNow()
+        if isinstance(self.since, FromTime):
+            return self.since
+        return FromNow() if self._began_at is None else FromTime(self._began_at)
 
 
 class RemoteSubscriptions:
@@ -44,11 +96,12 @@ class RemoteSubscriptions:
         self._send = send
         self._all: dict[int, RemoteSubscription] = {}
         self._numbers = 0
+        self._moved = ""
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._numbers += 1
-        self._all[self._numbers] = RemoteSubscription(check_pattern(pattern), sink)
-        self._send(Subscribe(self._numbers, pattern))
+        self._all[self._numbers] = RemoteSubscription(check_pattern(pattern), sink, since)
+        self._send(Subscribe(self._numbers, pattern, since))
         return self._numbers
 
     def unsubscribe(self, number: int) -> None:
@@ -70,15 +123,23 @@ class RemoteSubscriptions:
     def open_all(self) -> None:
         """At a node that knows nothing of them."""
         for number, one in self._all.items():
-            self._send(Subscribe(number, one.pattern))
+            self._send(Subscribe(number, one.pattern, one.elsewhere()))
             if one.is_paused:
                 self._send(Pause(number))
 
     def tell_moved(self, moved: str) -> None:
-        """A gap now, before the new node delivers anything; another one when its subscription has become complete."""
+        """A gap now, before the new node delivers anything; another one when its subscription has become complete.
+
+        Who goes on behind a cut is told when the new node says that it cannot.
+        """
+        self._moved = moved
         for one in list(self._all.values()):
-            one.is_partial = True
-            one.sink.on_gap(GapNotice(one.pattern, (), f"{moved}; messages may be missing until the next gap"))
+            if not isinstance(one.elsewhere(), FromCut):
+                self._tell_moved(one)
+
+    def _tell_moved(self, one: RemoteSubscription) -> None:
+        one.is_partial = True
+        one.sink.on_gap(GapNotice(one.pattern, (), f"{self._moved}; messages may be missing until the next gap"))
 
     def end_all(self, error: CubecastError | None) -> None:
         everybody, self._all = list(self._all.values()), {}
@@ -103,7 +164,23 @@ class RemoteSubscriptions:
     def on_gap(self, message: Lost) -> None:
         one = self._all.get(message.subscription)
         if one is not None:
-            one.sink.on_gap(GapNotice(message.topic, tuple(message.missing), message.reason))
+            named, runs = tuple(message.missing), tuple(message.runs)
+            one.sink.on_gap(GapNotice(message.topic, named, message.reason, runs, message.count, message.offsets))
+
+    def on_resumed(self, message: Resumed) -> None:
+        one = self._all.get(message.subscription)
+        if one is not None and not message.is_complete:
+            self._tell_moved(one)
+
+    def on_standing(self, message: Standing) -> None:
+        one = self._all.get(message.subscription)
+        if one is not None:
+            one.learn(message.known)
+
+    def on_caught_up(self, message: CaughtUp) -> None:
+        one = self._all.get(message.subscription)
+        if one is not None:
+            one.caught_up()
 
     def on_ended(self, message: Ended) -> None:
         one = self._all.pop(message.subscription, None)

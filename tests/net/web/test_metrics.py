@@ -44,9 +44,10 @@ def test_what_happened_is_what_it_says():
             assert subscriber["cubecast_held_messages", ""] == 0
             assert publisher["cubecast_stability_seconds_count", ""] == 20
             assert publisher["cubecast_delivery_latency_seconds_count", ""] >= 1
-            assert publisher["cubecast_sent_bytes_total", "payload"] >= 20 * len(b"12345")
-            assert publisher["cubecast_sent_bytes_total", "metadata"] > 0
-            assert publisher["cubecast_metadata_sampled_total", ""] >= 1
+            assert publisher["cubecast_sent_bytes_total", ""] >= 40 * len(b"12345")
+            assert publisher["cubecast_received_packets_total", ""] > 0
+            assert publisher["cubecast_publication_sampled_total", ""] >= 1
+            assert publisher["cubecast_publication_sampled_bytes_total", "payload"] >= 5
             assert (publisher["cubecast_members", "alive"], publisher["cubecast_members", "self"]) == (2, 1)
             assert publisher["cubecast_links", ""] == 2
             assert publisher["process_resident_memory_bytes", ""] > 1e6
@@ -102,3 +103,15 @@ def test_the_dashboard_asks_only_for_what_there_is():
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     for panel in panels:
         assert all(target["expr"].count("(") == target["expr"].count(")") for target in panel["targets"])
+
+
+def test_the_durable_log_is_measured(tmp_path):
+    async def main():
+        async with cluster(1, http=HTTP, data=tmp_path, log=("kept",)) as (node,), node.subscribe("kept") as heard:
+            await heard.ready()
+            await node.publish("kept", b"12345", wait="stable")
+            said = await scraped(node)
+            assert said["cubecast_log_messages", ""] == 1
+            assert (said["cubecast_log_trouble", ""], said["cubecast_log_damaged_ranges", ""]) == (0, 0)
+
+    run(main())

@@ -16,9 +16,10 @@ from cubecast.experiments.live.member import obey, say
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.log.since import PublisherCut
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice
+from cubecast.net.port import GapNotice, Logged
 
 TALK: Topic = "talk"
 ASKED_AT_ONCE = 3
@@ -45,7 +46,7 @@ class Talker:
     def on_ready(self) -> None:
         say("ready", node=self._me, address=self._node.place.address)
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         self.delivered += len(payloads)
         self._last[f"{first.source}.{first.incarnation}"] = first.counter + len(payloads) - 1
         for payload in payloads:
@@ -54,6 +55,8 @@ class Talker:
                 self._on_question((asker, number), asked)
             else:
                 self._on_answer((asker, number))
+
+    def on_live(self, known: PublisherCut) -> None: ...
 
     def on_gap(self, gap: GapNotice) -> None:
         self.gaps += max(1, len(gap.missing))

@@ -22,9 +22,10 @@ from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.log.since import PublisherCut
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice
+from cubecast.net.port import GapNotice, Logged
 
 TICK = 0.01
 """Seconds between two publications of a member that publishes at a rate."""
@@ -59,7 +60,7 @@ class Reader:
         self._topic = topic
         self.latencies: deque[float] = deque(maxlen=KEPT)
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         now = monotonic()  # uvloop's own clock counts milliseconds
         member = self._member
         member.delivered += len(payloads)
@@ -72,6 +73,8 @@ class Reader:
 
     def on_ready(self) -> None:
         report(event="ready", topic=self._topic)
+
+    def on_live(self, known: PublisherCut) -> None: ...
 
     def on_gap(self, gap: GapNotice) -> None:
         self._member.gaps += 1

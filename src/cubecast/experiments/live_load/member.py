@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -15,6 +16,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
+from cubecast.net.security.settings import TlsSettings
 
 TOPIC = "chat"
 MOST_AT_ONCE = 256
@@ -35,6 +37,7 @@ class Load:
     messages: int | None = None
     """How many each member publishes; as many as it can when None."""
     journal: Path | None = None
+    tls: TlsSettings | None = None
     observe: bool = False
     data: Path | None = None
     """Where members keep a log of everything, when they do."""
@@ -64,6 +67,7 @@ class Member:
             node=self._number,
             journal=load.journal,
             observe=load.observe,
+            tls=load.tls,
             **self._log(),
         )
         node = LiveNode(config)
@@ -91,6 +95,7 @@ class Member:
                     self._checker.sample_latency = True
             self._pipe.send(self._report())
         loop.remove_reader(self._pipe.fileno())
+        os.set_blocking(self._pipe.fileno(), True)  # the event loop needed it otherwise, and the last report is long
         if reader is not None:
             reader.cancel()
         await node.close()

@@ -1,17 +1,28 @@
 """Between a node's port and its store: records what is delivered, and tells publishers when it is on the disk."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from time import time
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError, NotDurable, OutcomeUnknown
+from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
+from cubecast.net.log.beginnings import open_replay
+from cubecast.net.log.holding import Holding
+from cubecast.net.log.mending import Mender
+from cubecast.net.log.reading import History
+from cubecast.net.log.replaying import Replay
+from cubecast.net.log.returning import Deliver, Refill, fill
+from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
-from cubecast.net.patterns import Selection
-from cubecast.net.port import GapNotice, Port
+from cubecast.net.patterns import Selection, covers
+from cubecast.net.port import GapNotice, Logged, Port, Sink
+from cubecast.net.security.login import NOTHING, Login
+
+log = logging.getLogger(__name__)
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""
@@ -20,10 +31,20 @@ MOST_CHOSEN = 10_000
 class _Quiet:
     """The log's subscriptions bring messages here; they are recorded where all deliveries pass, once and first."""
 
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> None: ...
-    def on_ready(self) -> None: ...
+    def __init__(self) -> None:
+        self.ready = asyncio.get_running_loop().create_future()
+
+    def on_batch(
+        self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
+    ) -> None: ...
+    def on_ready(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def on_live(self, known: PublisherCut) -> None: ...
     def on_gap(self, gap: GapNotice) -> None: ...
-    def on_end(self, error: CubecastError | None) -> None: ...
+    def on_end(self, error: CubecastError | None) -> None:
+        self.on_ready()  # nobody has to wait any more
 
 
 class _Own:
@@ -38,22 +59,62 @@ class _Own:
 
 class Recorder:
     def __init__(self, store: Store, patterns: Sequence[str]) -> None:
-        self.store = store
+        self.store, self.history = store, History(store)
         self._patterns = tuple(patterns)
         self._selects = Selection(self._patterns)
         self._chosen: dict[Topic, bool] = {}
         self._own: dict[Topic, _Own] = {}
         self._port: Port | None = None
         self._subscriptions: list[int] = []
+        self._sinks: list[_Quiet] = []
         self._is_paused = False
+        self._held: Holding | None = None
         self.me: tuple[NodeId, int] = (-1, 0)
         """This node's id and incarnation."""
         store.on_room = self._resume
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        """What may change while the log is open: how much of it is kept, and what may wait for it."""
+        self.store.retain(config.retention)
+        self.store.set_quota(config.log_quota)
+        self.store.set_budget(config.log_budget)
+
     def attach(self, port: Port) -> None:
-        """Record what is delivered from now on."""
+        """Record what is delivered from now on; a log that was written before may have to be filled first."""
         self._port = port
-        self._subscriptions = [port.subscribe(pattern, _Quiet()) for pattern in self._patterns]
+        if self.store.topics():
+            self._held = Holding(self.store.directory)
+        self._sinks = [_Quiet() for _ in self._patterns]
+        subscribed = zip(self._patterns, self._sinks, strict=True)
+        self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
+
+    async def ready(self) -> None:
+        """Done when whatever is published from now on is recorded."""
+        for sink in self._sinks:
+            await asyncio.shield(sink.ready)
+
+    def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
+        """Does it have to wait until the log is filled?"""
+        if self._held is None or not self.records(topic):
+            return False
+        self._held.put(topic, message, payloads)
+        return True
+
+    async def fill(
+        self, peers: Callable[[], Sequence[Address]], cluster: str, release: Deliver, login: Login = NOTHING
+    ) -> None:
+        """Get what is missing from one of the peers, then let go what had to wait for it; mend what is damaged."""
+        name = f"the log of node {self.me[0]}"
+        if self._held is not None:
+            refill, others = Refill(self.history, self._held), peers()
+            if others and not await fill(refill, self._patterns, others, cluster, name, login):
+                log.warning("no peer could fill the log; what was missed in the meantime is a gap in it")
+            await refill.release(release)
+            self._held = None  # in the turn in which nothing was left
+        self.history.mend = Mender(self.history, peers, cluster, name, login).mend
+        for topic in self.store.topics():
+            if self.store.damaged(topic):
+                await self.history.mend(topic)
 
     def records(self, topic: Topic) -> bool:
         chosen = self._chosen.get(topic)
@@ -63,13 +124,24 @@ class Recorder:
             chosen = self._chosen[topic] = self._selects(topic)
         return chosen
 
-    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
-        if self.records(topic):
-            self.store.append(topic, message, payloads, time())
-            if not self.store.has_room and not self._is_paused and self._port is not None:
-                self._is_paused = True
-                for number in self._subscriptions:
-                    self._port.pause(number)
+    def replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        """A subscription that begins in the log; NotKept when not all of it is recorded."""
+        if not any(covers(kept, pattern) for kept in self._patterns):
+            kept = ", ".join(self._patterns)
+            raise NotKept(f"the log of this node keeps {kept}, so a subscription to {pattern} cannot begin there")
+        return open_replay(self.history, pattern, sink, since)
+
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> Logged | None:
+        """Its place in the log, when it is recorded."""
+        if not self.records(topic):
+            return None
+        logged = self.history.append(topic, message, payloads)
+        if self.store.has_room or self._is_paused or self._port is None:
+            return logged
+        self._is_paused = True
+        for number in self._subscriptions:
+            self._port.pause(number)
+        return logged
 
     def _resume(self) -> None:
         if self._is_paused and self._port is not None:

@@ -46,7 +46,7 @@ class Store:
         self.directory = directory
         self._accounts = opened.ledger.index.accounts
         self._loop = asyncio.get_running_loop()
-        self._shelves, self._newest_at = opened.shelves, opened.newest_at
+        self._shelves, self.newest_at = opened.shelves, opened.newest_at
         self._closed = False
         self.on_room: Callable[[], None] = lambda: None
         """Called when there is room again, or no use in waiting for it."""
@@ -55,6 +55,7 @@ class Store:
         self._reader = Reader(directory)
         self._reading = ThreadPoolExecutor(1, "cubecast log reader")
         self._janitor = Janitor(retention)
+        self._sweeps = bool(retention)
         self._next_sweep = self._loop.call_soon(self._sweep) if retention else None
 
     @classmethod
@@ -76,6 +77,9 @@ class Store:
         """The database's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
         self._writer.call(lambda ledger: ledger.segments.set_limit(size))
 
+    def set_budget(self, budget: int) -> None:
+        self._pending.budget = budget
+
     # Writing
 
     def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int:
@@ -86,7 +90,7 @@ class Store:
         if shelf is None:
             shelf = self._shelves[topic] = Shelf(topic)
         offset = shelf.last + 1
-        at = self._newest_at = max(at, self._newest_at)
+        at = self.newest_at = max(at, self.newest_at)
         shelf.note(first, len(payloads))
         self._pending.add(Entry(topic, offset, len(payloads), first, at, encode_block(payloads)))
         return offset
@@ -166,6 +170,13 @@ class Store:
             self.on_room()
 
     # Forgetting
+
+    def retain(self, retention: Mapping[str, Retention]) -> None:
+        """By these rules from now on."""
+        self._janitor = Janitor(retention)
+        if retention and not self._sweeps:
+            self._sweeps = True
+            self._next_sweep = self._loop.call_soon(self._sweep)
 
     def _sweep(self) -> None:
         tell = self._from_thread(self._swept)
@@ -269,11 +280,9 @@ class Store:
         shelf = self._shelves.get(topic)
         if shelf is None:
             return 1
-        buffered = self._pending.records(topic, shelf.first)
-        found = await self._ask(self._reader.offset_at, topic, when, shelf.first, shelf.committed)
-        if found <= shelf.committed:
-            return found
-        return next((one.offset for one in buffered if one.at >= when), self.bounds(topic)[1] + 1)
+        buffered, committed, end = self._pending.records(topic, shelf.first), shelf.committed, shelf.last + 1
+        found = await self._ask(self._reader.offset_at, topic, when, shelf.first, committed)
+        return found if found <= committed else next((one.offset for one in buffered if one.at >= when), end)
 
     async def offset_after_cut(self, topic: Topic, cut: Cut) -> int:
         """The first offset of a message that is not in the cut; behind it, some may be."""

@@ -49,19 +49,28 @@ def _oldest(seen: Observer) -> float:
     return max((now - since for since, _, _ in seen.meter.held.values()), default=0.0)
 
 
+def _slow(seen: Observer) -> dict[str, float]:
+    """Publications that wait for subscribers that read slowly, per topic."""
+    return {} if seen.driver is None else {topic: float(count) for topic, count in seen.driver.held_back.items()}
+
+
 def _queues(seen: Observer) -> dict[str, float]:
     return {str(node): float(size) for node, size in seen.peers.queued.items()}
-
-
-def _sent(seen: Observer) -> dict[str, float]:
-    meter = seen.meter
-    control = meter.bytes_out - meter.payload_out - meter.metadata_out
-    return {"payload": meter.payload_out, "metadata": meter.metadata_out, "control": control}
 
 
 def _dropped(seen: Observer) -> dict[str, float]:
     refused = 0 if seen.driver is None else seen.driver.deferrals_refused
     return {"unreachable": seen.peers.dropped, "slow-subscriber": refused, "not-for-us": seen.meter.discarded}
+
+
+def _log(part: str) -> Read:
+    """Numbers as they are, other things by whether they are there; 0 without a log."""
+
+    def read(seen: Observer) -> float:
+        found = seen.log_sizes().get(part)
+        return found if isinstance(found, int | float) else float(found is not None)
+
+    return read
 
 
 def _happened(kind: str) -> Read:
@@ -72,14 +81,11 @@ MESSAGES = (
     Metric("cubecast_deliveries_total", "Messages delivered here.", lambda seen: sum(seen.meter.delivered.values())),
     Metric("cubecast_published_total", "Messages published here.", lambda seen: sum(seen.meter.published.values())),
     Metric(
-        "cubecast_delivered_batches_total", "Publications (batches) delivered.", lambda o: o.meter.batches_delivered
-    ),
-    Metric(
         "cubecast_published_batches_total", "Publications (batches) made here.", lambda o: o.meter.batches_published
     ),
     Metric(
         "cubecast_delivery_latency_seconds",
-        "From publication here to delivery at another member; one publication in half a second is followed.",
+        "From publication here to delivery at another member; one publication a second is followed.",
         histogram=lambda seen: seen.latency.histogram,
     ),
     Metric(
@@ -116,24 +122,23 @@ MESSAGES = (
 )
 
 TRAFFIC = (
-    Metric("cubecast_sent_bytes_total", "Bytes sent to peers, by what they are.", label="part", read_many=_sent),
-    Metric("cubecast_received_bytes_total", "Bytes received from peers.", lambda seen: seen.meter.bytes_in),
-    Metric("cubecast_sent_packets_total", "Packets sent to peers.", lambda seen: seen.meter.packets_out),
-    Metric("cubecast_received_packets_total", "Packets received from peers.", lambda seen: seen.meter.packets_in),
+    Metric("cubecast_sent_bytes_total", "Bytes sent to peers.", lambda seen: seen.peers.traffic.bytes_out),
+    Metric("cubecast_received_bytes_total", "Bytes received from peers.", lambda seen: seen.peers.traffic.bytes_in),
+    Metric("cubecast_sent_packets_total", "Packets sent to peers.", lambda seen: seen.peers.traffic.frames_out),
+    Metric("cubecast_received_packets_total", "Packets received from peers.", lambda o: o.peers.traffic.frames_in),
+    Metric("cubecast_client_sent_bytes_total", "Bytes sent to clients.", lambda o: o.clients.traffic.bytes_out),
     Metric(
-        "cubecast_received_publications_total",
-        "Publications received from peers, each copy counted.",
-        lambda seen: seen.meter.publications_in,
+        "cubecast_client_received_bytes_total", "Bytes received from clients.", lambda o: o.clients.traffic.bytes_in
     ),
     Metric(
-        "cubecast_metadata_sampled_bytes_total",
-        "Bytes of the parts of some publications' metadata; divide by cubecast_metadata_sampled_total.",
+        "cubecast_publication_sampled_bytes_total",
+        "Bytes of some publications of this node, by part; divide by cubecast_publication_sampled_total.",
         label="part",
         read_many=lambda seen: {part: seen.meter.metadata.parts[part] for part in PARTS},
     ),
     Metric(
-        "cubecast_metadata_sampled_total",
-        "Publications whose metadata was measured by part.",
+        "cubecast_publication_sampled_total",
+        "Publications of this node whose parts were measured.",
         lambda seen: seen.meter.metadata.looked_at,
     ),
     Metric("cubecast_duplicates_total", "Publications that came again.", lambda seen: seen.meter.duplicates),
@@ -148,9 +153,21 @@ TRAFFIC = (
         label="peer",
         read_many=lambda seen: _largest(_queues(seen)),
     ),
+    Metric("cubecast_client_queues_bytes", "Bytes that wait for clients to read.", lambda o: sum(o.clients.queued)),
+    Metric(
+        "cubecast_held_back",
+        "Publications that wait for subscribers that read slowly.",
+        lambda o: sum(_slow(o).values()),
+    ),
+    Metric(
+        "cubecast_topic_held_back",
+        "The same per topic, the largest ones.",
+        label="topic",
+        read_many=lambda seen: _largest(_slow(seen)),
+    ),
     Metric(
         "cubecast_deferred_bytes",
-        "Bytes of publications that wait for subscribers that read slowly.",
+        "Their bytes.",
         lambda seen: 0 if seen.driver is None else seen.driver.deferred_bytes,
     ),
 )
@@ -176,18 +193,16 @@ NODE = (
     ),
     Metric(
         "cubecast_loop_lag_seconds",
-        "How late the event loop was, looked at ten times a second.",
+        "How late the event loop was, looked at four times a second.",
         histogram=lambda seen: seen.loop_lag,
     ),
     Metric("cubecast_loop_lag_max_seconds", "How late it was at most in the last second.", lambda seen: seen.lateness),
     Metric("cubecast_tracing", "1 while this node writes a journal.", lambda seen: seen.is_tracing),
-    Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", lambda seen: seen.log_sizes().get("bytes", 0)),
-    Metric("cubecast_log_messages", "Messages in the durable log.", lambda seen: seen.log_sizes().get("messages", 0)),
-    Metric(
-        "cubecast_log_pending_bytes",
-        "Bytes that wait to be written to the durable log.",
-        lambda seen: seen.log_sizes().get("pending", 0),
-    ),
+    Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", _log("bytes")),
+    Metric("cubecast_log_messages", "Messages in the durable log.", _log("messages")),
+    Metric("cubecast_log_pending_bytes", "Bytes that wait to be written to the durable log.", _log("waiting_bytes")),
+    Metric("cubecast_log_damaged_ranges", "Ranges of the durable log that cannot be read.", _log("damaged_ranges")),
+    Metric("cubecast_log_trouble", "1 while the disk refuses to be written.", _log("trouble")),
 )
 
 CATALOGUE: tuple[Metric, ...] = (*MESSAGES, *TRAFFIC, *NODE)

@@ -1,11 +1,13 @@
-"""What travels with the messages, by part: exact for one publication in so many, because it means encoding it again."""
+"""What travels with the messages, by part. That means encoding a publication again, so only some are looked at."""
 
 import msgspec
 
+from cubecast.net.framing import HEADER
 from cubecast.protocol.vcube.cubecast.packets import Publication
+from cubecast.wire.codec import encode
 
-EVERY = 64
-PARTS = ("barrier", "destinations", "starts")
+EVERY = 16
+PARTS = ("payload", "barrier", "destinations", "starts", "rest")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -16,14 +18,23 @@ class Metadata:
     def __init__(self) -> None:
         self._until_next = 1
         self.looked_at = 0
-        """Publications whose parts were measured."""
         self.parts = dict.fromkeys(PARTS, 0)
+        """Bytes of those that were looked at; the frame around them is part of the rest."""
 
     def look(self, packet: Publication) -> None:
+        """A publication of this node leaves."""
         self._until_next -= 1
-        if not self._until_next:
-            self._until_next = EVERY
-            self.looked_at += 1
-            self.parts["barrier"] += len(_encode(packet.dependencies))
-            self.parts["destinations"] += len(_encode((packet.members, packet.epochs)))
-            self.parts["starts"] += len(_encode(packet.starts))
+        if self._until_next:
+            return
+        self._until_next = EVERY
+        frame = packet.frame or encode(packet)
+        found = {
+            "payload": sum(map(len, packet.payloads)),
+            "barrier": len(_encode(packet.dependencies)),
+            "destinations": len(_encode((packet.members, packet.epochs))),
+            "starts": len(_encode(packet.starts)),
+        }
+        found["rest"] = len(frame) + HEADER.size - sum(found.values())
+        self.looked_at += 1
+        for part, size in found.items():
+            self.parts[part] += size

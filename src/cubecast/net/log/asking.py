@@ -1,0 +1,58 @@
+"""A thin client's questions about the log of its node. Offsets count at that node only, so no other one is asked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotKept, OutcomeUnknown
+from cubecast.ids import Topic
+from cubecast.net.gateway_messages import ListLog, LogList, LogRange, ReadLog
+from cubecast.net.log.ranges import LogPiece, TopicLog
+
+_ERRORS: dict[str, type[CubecastError]] = {
+    kind.__name__: kind for kind in (BadInput, DamagedLog, Forgotten, NotKept, CubecastError)
+}
+
+
+class LogQuestions:
+    def __init__(self, send: Callable[[Any], None], is_connected: Callable[[], bool]) -> None:
+        self._send, self._is_connected = send, is_connected
+        self._requests = 0
+        self._open: dict[int, asyncio.Future[Any]] = {}
+
+    def read(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable[LogPiece]:
+        return self._ask(lambda request: ReadLog(request, topic, start, stop))
+
+    def topics(self, after: Topic) -> Awaitable[list[TopicLog]]:
+        return self._ask(lambda request: ListLog(request, after))
+
+    def _ask(self, question: Callable[[int], Any]) -> asyncio.Future[Any]:
+        self._requests += 1
+        request, future = self._requests, asyncio.get_running_loop().create_future()
+        if self._is_connected():
+            self._open[request] = future
+            future.add_done_callback(lambda _: self._open.pop(request, None))
+            self._send(question(request))
+        else:
+            future.set_exception(OutcomeUnknown("there is no node at present whose log could be read"))
+        return future
+
+    def on_range(self, message: LogRange) -> None:
+        self._answer(message.request, message.piece, message.error)
+
+    def on_list(self, message: LogList) -> None:
+        self._answer(message.request, message.topics, message.error)
+
+    def _answer(self, request: int, answer: Any, error: tuple[str, str] | None) -> None:
+        future = self._open.get(request)
+        if future is not None and not future.done():
+            if error is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(_ERRORS.get(error[0], CubecastError)(error[1]))
+
+    def fail(self, error: CubecastError) -> None:
+        """The node is gone, or the client is."""
+        for future in list(self._open.values()):
+            if not future.done():
+                future.set_exception(error)

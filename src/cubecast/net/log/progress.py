@@ -1,0 +1,102 @@
+"""What a subscriber has of the log: tells repetitions, and what is missing in between."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from cubecast.ids import Counter, Incarnation, NodeId, Topic
+from cubecast.net.log.record import Record
+from cubecast.net.log.since import PublisherCut
+from cubecast.net.port import GapNotice, Run
+
+Publisher: TypeAlias = tuple[NodeId, Incarnation]
+
+MOST_TOPICS = 65_536
+"""Beyond, the topic that was heard of first is forgotten: its next hole may go unseen, and nothing else."""
+
+
+class Step(NamedTuple):
+    """One record, as far as it is new, and what is missing before it."""
+
+    gaps: Sequence[GapNotice]
+    news: Record | None
+
+
+class _TopicProgress:
+    __slots__ = ("last", "lives", "next_offset", "unsure")
+
+    def __init__(self) -> None:
+        self.last: dict[Publisher, Counter] = {}
+        self.lives: dict[NodeId, Incarnation] = {}
+        """Of a cut that was given: who is known under one incarnation is known under all before it."""
+        self.next_offset: int | None = None
+        self.unsure: set[Publisher] = set()
+        """Whose next hole may be part of one that was announced by offset."""
+
+
+class Progress:
+    """By topic: the next offset, and the last counter of each publisher."""
+
+    def __init__(self, known: PublisherCut | None = None) -> None:
+        """With `known` all else is wanted: publishers it does not name begin with their first message."""
+        self._topics: dict[Topic, _TopicProgress] = {}
+        self._unheard = None if known is None else 0
+        for (topic, source, incarnation), counter in (known or {}).items():
+            one = self._topic(topic)
+            one.last[source, incarnation] = counter
+            one.lives[source] = max(incarnation, one.lives.get(source, incarnation))
+
+    def _topic(self, topic: Topic) -> _TopicProgress:
+        one = self._topics.get(topic)
+        if one is None:
+            if len(self._topics) >= MOST_TOPICS:
+                del self._topics[next(iter(self._topics))]
+            one = self._topics[topic] = _TopicProgress()
+        return one
+
+    def expect(self, topic: Topic, offset: int) -> None:
+        """The next message of the topic is this one."""
+        self._topic(topic).next_offset = offset
+
+    def step(self, record: Record) -> Step:
+        topic = self._topics.get(record.topic) or self._topic(record.topic)
+        source, incarnation, counter = record.first
+        publisher = source, incarnation
+        expected, topic.next_offset = topic.next_offset, record.last + 1
+        gaps: list[GapNotice] = []
+        if expected is not None and record.offset > expected:
+            gaps.append(_offsets_gone(record.topic, expected, record.offset - 1))
+            topic.unsure.update(topic.last)
+        last = topic.last.get(publisher)
+        if last is None:
+            if incarnation < topic.lives.get(source, 0):
+                return Step(gaps, None)
+            last = self._unheard
+        after = counter + len(record.payloads)
+        news: Record | None = record
+        if last is not None and last != counter - 1:
+            if last >= counter:
+                news = record.since(record.offset + last - counter + 1) if last + 1 < after else None
+            elif publisher not in topic.unsure:
+                gaps.append(_hole(record.topic, publisher, last + 1, counter - 1))
+        if topic.unsure:
+            topic.unsure.discard(publisher)
+        if news is not None:
+            topic.last[publisher] = after - 1
+        return Step(gaps, news)
+
+    def announced(self, notice: GapNotice) -> None:
+        """Somebody else said that these are missing: they are no news any more."""
+        for source, incarnation, counter in notice.missing:
+            last = self._topic(notice.topic).last
+            last[source, incarnation] = max(counter, last.get((source, incarnation), 0))
+
+
+def _offsets_gone(topic: Topic, first: int, last: int) -> GapNotice:
+    reason = f"offsets {first} to {last} of {topic} are not in the log any more"
+    return GapNotice(topic, (), reason, count=last - first + 1, offsets=(first, last))
+
+
+def _hole(topic: Topic, publisher: Publisher, first: int, last: int) -> GapNotice:
+    source, incarnation = publisher
+    reason = f"the log does not have them: node {source} published them while this node did not listen"
+    return GapNotice(topic, (), reason, count=last - first + 1, runs=(Run(source, incarnation, first, last),))

@@ -1,0 +1,124 @@
+"""Subscriptions that begin in the log.
+
+What a node delivers is appended to its log and handed to its subscribers in the same step, so the log and the live
+deliveries are one sequence. A subscription with a beginning is a place in that sequence. While it is behind, it reads
+the log, a bounded piece per turn of the event loop, and lets live deliveries pass: they are in the log already. When a
+look at the log finds nothing more, it is live from that very step on. When its reader asks for a pause it stays where
+it is, holding nothing and nobody back, and reads on from there later.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+from cubecast.errors import CubecastError
+from cubecast.ids import MessageId, Topic
+from cubecast.net.log.cursors import Cursor
+from cubecast.net.log.progress import Progress
+from cubecast.net.log.record import Record
+from cubecast.net.log.since import PublisherCut
+from cubecast.net.port import GapNotice, Logged, Sink
+
+log = logging.getLogger(__name__)
+
+CHUNK = 256 << 10
+"""Bytes read in one turn: some milliseconds of work."""
+MOST_NOTICES = 1024
+
+
+class Replay:
+    """A `Sink` between a node and a subscriber."""
+
+    def __init__(self, sink: Sink, cursor: Cursor, progress: Progress) -> None:
+        self._sink, self._cursor, self._progress = sink, cursor, progress
+        self._is_live = self._is_paused = self._is_over = False
+        self._task: asyncio.Task[None] | None = None
+        self._notices: deque[GapNotice] = deque()
+
+    # The reader's side
+
+    def start(self) -> None:
+        if self._task is None and not self._is_over:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="replay")
+
+    def pause(self) -> None:
+        self._is_paused = True
+        self._is_live = False
+
+    def resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self.start()
+
+    # The node's side
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
+        """Already in the log, and the last thing there: who is behind comes to it later."""
+        if self._is_live and logged is not None:
+            record = Record(topic, first, list(payloads), *logged)
+            self._cursor.passed(record)
+            self._hand_over(record)
+
+    def on_ready(self) -> None:
+        self._sink.on_ready()
+
+    def on_live(self, known: PublisherCut) -> None:
+        """Said by replays, not to them."""
+
+    def on_gap(self, gap: GapNotice) -> None:
+        """Of gaps with names those who are behind learn where counters jump in the log; the others are kept."""
+        if self._is_live:
+            self._progress.announced(gap)
+            self._sink.on_gap(gap)
+        elif not gap.missing:
+            if len(self._notices) >= MOST_NOTICES:
+                self._notices.popleft()  # the others say the same: that something may be missing
+            self._notices.append(gap)
+
+    def on_end(self, error: CubecastError | None) -> None:
+        self._is_over = True
+        self._is_live = False
+        self._sink.on_end(error)
+
+    # Catching up
+
+    async def _run(self) -> None:
+        try:
+            await self._cursor.prepare()
+            while self._is_reading and not self._is_live:
+                self._take(await self._cursor.read(CHUNK))
+                if not self._is_live:
+                    await asyncio.sleep(0)  # others want to do something, too
+        except CubecastError as error:
+            self.on_end(error)
+        except Exception as error:  # better an error than silence, whatever the mistake is
+            log.exception("a replay failed")
+            self.on_end(CubecastError(f"the log could not be read: {error}"))
+        finally:
+            self._task = None
+
+    @property
+    def _is_reading(self) -> bool:
+        return not self._is_paused and not self._is_over
+
+    def _take(self, found: list[Record]) -> None:
+        """Hand over what was read; when nothing has come behind it, the subscription is live."""
+        for record in found:
+            if not self._is_reading:
+                return
+            self._cursor.passed(record)
+            self._hand_over(record)
+        while self._is_reading and self._cursor.is_at_end:
+            if not self._notices:
+                self._is_live = True
+                self._sink.on_live(self._cursor.known())
+                return
+            self._sink.on_gap(self._notices.popleft())
+
+    def _hand_over(self, record: Record) -> None:
+        gaps, news = self._progress.step(record)
+        for gap in gaps:
+            self._sink.on_gap(gap)
+        if news is not None:
+            self._sink.on_batch(news.topic, news.first, news.payloads, Logged(news.offset, news.at))

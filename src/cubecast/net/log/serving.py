@@ -1,0 +1,51 @@
+"""A gateway's answers about its node's log, few at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cubecast.errors import CubecastError, RemoteProtocolError
+from cubecast.net.gateway_messages import ListLog, LogList, LogRange, ReadLog
+from cubecast.net.port import Port
+
+MOST_AT_ONCE = 4
+"""Pieces one client may have asked for and not got: each is held in memory until its connection takes it."""
+
+
+class LogService:
+    def __init__(self, port: Port, send: Callable[[Any], None]) -> None:
+        self._port, self._send = port, send
+        self._open: set[asyncio.Task[None]] = set()
+
+    def on_read(self, message: ReadLog) -> None:
+        self._begin(self._read(message))
+
+    def on_list(self, message: ListLog) -> None:
+        self._begin(self._list(message))
+
+    def _begin(self, answer: Any) -> None:
+        if len(self._open) >= MOST_AT_ONCE:
+            answer.close()
+            raise RemoteProtocolError(f"more than {MOST_AT_ONCE} pieces of the log were asked for at once")
+        task = asyncio.get_running_loop().create_task(answer, name="read the log for a client")
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _read(self, message: ReadLog) -> None:
+        piece, error = await _attempt(self._port.read_log(message.topic, message.start, message.stop))
+        self._send(LogRange(message.request, piece, error))
+
+    async def _list(self, message: ListLog) -> None:
+        topics, error = await _attempt(self._port.log_topics(message.after))
+        self._send(LogList(message.request, topics or [], error))
+
+    def close(self) -> None:
+        for task in self._open:
+            task.cancel()
+
+
+async def _attempt(answer: Awaitable[Any]) -> tuple[Any, tuple[str, str] | None]:
+    try:
+        return await answer, None
+    except CubecastError as error:
+        return None, (type(error).__name__, str(error.args[0] if error.args else error))

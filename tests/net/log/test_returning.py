@@ -1,0 +1,125 @@
+"""A node that was away, by choice or not, has what it missed when it is back."""
+
+import asyncio
+
+from cubecast.api.message import Gap
+from cubecast.api.node import Node
+from cubecast.ids import MessageId
+from cubecast.net.log.holding import Holding
+from cubecast.net.log.schema import DATABASE
+from support.cluster import FAST, cluster
+from support.logs import flip
+from support.running import run, until
+
+
+def keeper(directory, *others, **options):
+    join = [other.address for other in others]
+    return Node(join=join, data=directory, log=(">",), **FAST | options)
+
+
+async def say(node, first, count, topic="t"):
+    await node.publish_batch(topic, [b"%d" % number for number in range(first, first + count)], wait="stable")
+
+
+async def heard(node, count, pattern="t"):
+    """What is in the log: numbers, and gaps."""
+    subscription = node.subscribe(pattern, since="beginning")
+    got = []
+    while sum(not isinstance(one, Gap) for one in got) < count:
+        got += [one if isinstance(one, Gap) else int(one.data) for one in await subscription.take(1000, 5)]
+    await subscription.live()
+    subscription.close()
+    return got
+
+
+def test_what_was_missed_comes_from_a_peers_log_and_what_comes_meanwhile_follows(tmp_path):
+    async def main():
+        async with cluster(2) as (one, other), keeper(tmp_path / "a", one):
+            async with keeper(tmp_path / "b", one, node=6) as away:
+                await say(one, 0, 100)
+                assert await heard(away, 100) == list(range(100))
+            await say(one, 100, 1000)
+            await say(other, 0, 300, "u")
+            talking = asyncio.create_task(talk(one, 1100))
+            async with keeper(tmp_path / "b", one, node=6) as back:
+                await until(lambda: back._live.port.recorder.store.bounds("t")[1] > 1100)
+                talking.cancel()
+                await asyncio.gather(talking, return_exceptions=True)
+                await one.stable("t")
+                last = one._live.port._outgoing["t"].accepted
+                assert await heard(back, last) == list(range(last))
+                assert await heard(back, 300, "u") == list(range(300))
+
+    run(main(), 30)
+
+
+async def talk(node, number):
+    while True:
+        await node.publish("t", b"%d" % number)
+        number += 1
+        await asyncio.sleep(0.001)
+
+
+def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
+    async def main():
+        async with cluster(2) as (one, _):
+            async with keeper(tmp_path, one, node=6) as away:
+                await say(one, 0, 10)
+                assert await heard(away, 10) == list(range(10))
+            await say(one, 10, 10)
+            async with keeper(tmp_path, one, node=6) as back:
+                await say(one, 20, 10)
+                got = await heard(back, 20)
+                (gap,) = [event for event in got if isinstance(event, Gap)]
+                assert got == [*range(10), gap, *range(20, 30)]
+                assert gap.count == 10 and [(run.first, run.last) for run in gap.missing] == [(11, 20)]
+
+    run(main(), 30)
+
+
+def flipped(directory, text):
+    """One bit of the file, in this text."""
+    flip(directory / DATABASE, (directory / DATABASE).read_bytes().index(text))
+
+
+def test_what_is_damaged_is_had_from_a_peer_when_the_node_starts(tmp_path):
+    async def main():
+        async with cluster(1) as (one,), keeper(tmp_path / "a", one):
+            async with keeper(tmp_path / "b", one, node=6):
+                for number in range(5):
+                    await say(one, 100 * number, 100)
+            flipped(tmp_path / "b", b"%d" % 250)
+            async with keeper(tmp_path / "b", one, node=6) as back:
+                assert await heard(back, 500) == list(range(500))
+
+    run(main(), 30)
+
+
+def test_damage_nobody_can_mend_is_a_gap_and_the_rest_is_read(tmp_path):
+    async def main():
+        async with cluster(1) as (one,):
+            async with keeper(tmp_path, one, node=6):
+                for number in range(5):
+                    await say(one, 100 * number, 100)
+            flipped(tmp_path, b"%d" % 250)
+            async with keeper(tmp_path, one, node=6) as back:
+                got = await heard(back, 400)
+                (gap,) = [event for event in got if isinstance(event, Gap)]
+                assert got == [*range(200), gap, *range(300, 500)] and gap.offsets == (201, 300)
+
+    run(main(), 30)
+
+
+def test_what_is_held_beyond_the_budget_is_on_disk_and_keeps_its_order(tmp_path):
+    held = Holding(tmp_path, budget=2000)
+    got = []
+    for number in range(200):
+        held.put("t", MessageId(0, 0, number + 1), [b"%d" % number] * 2)
+        if number % 3 == 0:
+            got.append(held.get())
+    while (item := held.get()) is not None:
+        got.append(item)
+    held.put("t", MessageId(0, 0, 201), [b"200"])
+    got.append(held.get())
+    assert [int(one.payloads[0]) for one in got] == list(range(201))
+    assert held.firsts == {("t", 0, 0): 1} and held.get() is None

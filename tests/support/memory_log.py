@@ -1,0 +1,77 @@
+"""A log that forgets everything with its process: the dumb thing that replays are tried against."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from cubecast.errors import DamagedLog, Forgotten
+from cubecast.ids import MessageId, Topic
+from cubecast.net.log.record import Cut, Record
+
+
+class MemoryLog:
+    """Whoever reads waits for some turns of the event loop, as if for a disk."""
+
+    def __init__(self, turns: int = 1) -> None:
+        self._turns = turns
+        self.records: dict[Topic, list[Record]] = {}
+        self.first: dict[Topic, int] = {}
+        self.damage: dict[Topic, list[tuple[int, int]]] = {}
+        self.directory = None
+        self.newest_at = 0.0
+        self.has_room, self.ticket, self.trouble = True, 0, None
+        self.on_room: Callable[[], None] = lambda: None
+
+    def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int:
+        _, last = self.bounds(topic)
+        self.newest_at = max(at, self.newest_at)
+        record = Record(topic, MessageId(*first), list(payloads), last + 1, self.newest_at)
+        self.records.setdefault(topic, []).append(record)
+        return last + 1
+
+    def bounds(self, topic: Topic) -> tuple[int, int]:
+        records = self.records.get(topic)
+        return (self.first.get(topic, 1), records[-1].last) if records else (1, 0)
+
+    def topics(self) -> list[Topic]:
+        return sorted(self.records)
+
+    def cut(self, topic: Topic) -> Cut:
+        cut: Cut = {}
+        for record in self.records.get(topic, ()):
+            source, incarnation, counter = record.first
+            cut[source] = max(cut.get(source, (0, 0)), (incarnation, counter + len(record.payloads) - 1))
+        return cut
+
+    def forget(self, topic: Topic, before: int) -> None:
+        """Retention: offsets below this one are gone."""
+        self.first[topic] = max(before, self.bounds(topic)[0])
+
+    async def read(self, topic: Topic, offset: int, most_bytes: int) -> list[Record]:
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
+        first, _ = self.bounds(topic)
+        if offset < first:
+            raise Forgotten(f"{topic}: offset {offset} is not kept any more", first)
+        found: list[Record] = []
+        size = 0
+        for record in self.records.get(topic, ()):
+            if record.last < offset:
+                continue
+            for start, end in self.damage.get(topic, ()):
+                if start <= max(record.offset, offset) and record.offset <= end:
+                    if found:
+                        return found
+                    raise DamagedLog("damaged", start, end)
+            found.append(record.since(offset))
+            size += sum(map(len, record.payloads))
+            if size >= most_bytes:
+                break
+        return found
+
+    async def offset_at(self, topic: Topic, time: float) -> int:
+        first, last = self.bounds(topic)
+        later = (one.offset for one in self.records.get(topic, ()) if one.at >= time)
+        return max(first, next(later, last + 1))
+
+    async def offset_after_cut(self, topic: Topic, cut: Cut) -> int:
+        return self.bounds(topic)[0]
