@@ -55,9 +55,8 @@ def test_what_was_missed_comes_from_a_peers_log_and_what_comes_meanwhile_follows
 
 async def talk(node, number):
     while True:
-        await node.publish("t", b"%d" % number)
+        await node.publish("t", b"%d" % number, wait="stable")
         number += 1
-        await asyncio.sleep(0.001)
 
 
 def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
