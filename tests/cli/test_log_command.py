@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from cubecast.api.envelope import seal
 from cubecast.cli import main
 from cubecast.ids import MessageId
-from cubecast.net.log.schema import DATABASE
+from cubecast.net.log.segments import segment_path
 from cubecast.net.log.store import Store
 from support.logs import fill, flip
 from support.running import run
@@ -84,10 +84,11 @@ def test_check_finds_nothing_wrong_beside_a_running_node(a_log):
 
 
 def test_damage_is_named_with_file_and_place(a_log):
-    flip(a_log / DATABASE, (a_log / DATABASE).read_bytes().index(b"m1.3"))
+    segment = segment_path(a_log, 1)
+    flip(segment, segment.read_bytes().index(b"m1.3"))
     done = cubecast("log", "check", a_log)
     assert done.exit_code == 1
-    assert "log.sqlite: topic a, offsets 5 to 8: row 2 of batches: its messages do not match" in done.stderr
+    assert "log.00000001.segment: topic a, offsets 5 to 8: the frame at" in done.stderr
     done = cubecast("log", "export", a_log, "--topic", "a")
     assert done.exit_code == 1
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -99,4 +100,4 @@ def test_damage_is_named_with_file_and_place(a_log):
 def test_without_a_log_there_is_one_clear_line(tmp_path, command):
     done = cubecast("log", command, tmp_path)
     assert done.exit_code == 2
-    assert done.stderr == f"cubecast: {tmp_path} holds no log: there is no log.sqlite\n"
+    assert done.stderr == f"cubecast: {tmp_path} holds no log: there is no log.index\n"

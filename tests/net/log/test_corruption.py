@@ -12,16 +12,18 @@ from cubecast.net.log.check import check_log, read_all, still
 from cubecast.net.log.load import load
 from cubecast.net.log.record import Record
 from cubecast.net.log.schema import DATABASE, MARKS
+from cubecast.net.log.segments import segment_path
 from cubecast.net.log.store import Store
 from support.logs import everything, fill, flip, payloads
 from support.running import run
 
 WAL = f"{DATABASE}-wal"
+SEGMENT = segment_path(Path(), 1).name
 TOPICS = ("a", "b.c")
 
 
 async def write(directory: Path, image: Path) -> None:
-    """A log half in the database and half in its write-ahead log, as a killed process leaves it."""
+    """A log half in the index and half in its write-ahead log, as a killed process leaves it."""
     store = await Store.open(directory)
     await fill(store, "a", 40, size=64)
     await store.close()
@@ -97,18 +99,18 @@ def copied(directory: Path) -> Path:
     return shutil.copytree(directory, copy)
 
 
-EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @EXAMPLES
-@given(st.sampled_from([DATABASE, WAL, MARKS]), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
+@given(st.sampled_from([SEGMENT, DATABASE, WAL, MARKS]), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
 def test_a_changed_byte_is_found_or_has_no_effect(killed, tmp_path, name, place, mask):
     used = (killed / name).stat().st_size if name != MARKS else 4000
     try_it(killed, tmp_path / "log", name, lambda path: flip(path, int(place * used), mask))
 
 
 @EXAMPLES
-@given(st.sampled_from([DATABASE, WAL, MARKS]), st.floats(0, 1, exclude_max=True))
+@given(st.sampled_from([SEGMENT, DATABASE, WAL, MARKS]), st.floats(0, 1, exclude_max=True))
 def test_a_file_cut_short_is_found_or_has_no_effect(killed, tmp_path, name, place):
     def cut(path: Path) -> None:
         with path.open("r+b") as file:
@@ -118,7 +120,7 @@ def test_a_file_cut_short_is_found_or_has_no_effect(killed, tmp_path, name, plac
 
 
 @EXAMPLES
-@given(st.sampled_from([DATABASE, WAL]), st.floats(0, 1, exclude_max=True), st.integers(1, 600))
+@given(st.sampled_from([SEGMENT, DATABASE, WAL]), st.floats(0, 1, exclude_max=True), st.integers(1, 600))
 def test_a_torn_write_is_found_or_has_no_effect(killed, tmp_path, name, place, length):
     def tear(path: Path) -> None:
         with path.open("r+b") as file:
@@ -128,12 +130,18 @@ def test_a_torn_write_is_found_or_has_no_effect(killed, tmp_path, name, place, l
     try_it(killed, tmp_path / "log", name, tear)
 
 
-def test_a_lost_write_ahead_log_is_found(killed, tmp_path):
-    try_it(killed, tmp_path / "log", WAL, Path.unlink)
+@pytest.mark.parametrize("name", [WAL, DATABASE, MARKS])
+def test_what_can_be_made_again_may_be_lost(killed, tmp_path, name):
+    try_it(killed, tmp_path / "log", name, Path.unlink)
+    assert run(replay(tmp_path / "log")) is not None
+
+
+def test_a_lost_segment_is_found(killed, tmp_path):
+    try_it(killed, tmp_path / "log", SEGMENT, Path.unlink)
     assert run(replay(tmp_path / "log")) is None
 
 
-def test_the_image_is_good_and_needs_its_write_ahead_log(killed, tmp_path):
+def test_the_image_is_good_and_its_index_needs_its_write_ahead_log(killed, tmp_path):
     assert set(content_of(killed, tmp_path / "log")) == set(TOPICS)
     assert not is_found_by_check(tmp_path / "log")
-    assert (killed / WAL).stat().st_size > 50_000
+    assert (killed / WAL).stat().st_size > 20_000

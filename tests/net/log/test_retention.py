@@ -6,7 +6,6 @@ import pytest
 
 from cubecast.errors import BadInput, Forgotten
 from cubecast.net.config import NodeConfig
-from cubecast.net.log.record import RECORD_OVERHEAD
 from cubecast.net.log.retention import STEP, Retention
 from cubecast.net.log.store import Store
 from support.logs import batch, everything, fill, payloads
@@ -37,7 +36,7 @@ def test_too_many_messages_are_forgotten_and_readers_told_which(tmp_path):
 
 def test_large_and_old_topics_shrink(tmp_path):
     async def story():
-        rules = {"large": Retention(max_bytes=5 * (400 + RECORD_OVERHEAD)), "old": Retention(max_age=100.0)}
+        rules = {"large": Retention(max_bytes=5 * 460), "old": Retention(max_age=100.0)}
         store = await Store.open(tmp_path, retention=rules)
         await fill(store, "large", 20, count=4, size=97)
         store.append("old", *batch(0, 1, 1), time() - 200)

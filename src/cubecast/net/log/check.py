@@ -9,12 +9,15 @@ from typing import Any
 
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
+from cubecast.net.log.adoption import look_behind
 from cubecast.net.log.load import Contents, Held, load
+from cubecast.net.log.lost import lost_batches
 from cubecast.net.log.marks import Witness, read_witness
 from cubecast.net.log.reader import Reader
 from cubecast.net.log.record import Record
-from cubecast.net.log.recovery import check_presence, lost_batches
-from cubecast.net.log.schema import DATABASE, MARKS
+from cubecast.net.log.recovery import check_presence
+from cubecast.net.log.schema import DATABASE, MARKS, UNREADABLE
+from cubecast.net.log.segments import segment_numbers
 
 AT_ONCE = 4 << 20
 """Bytes read at a time."""
@@ -65,7 +68,7 @@ def list_topics(directory: Path) -> Report:
         try:
             contents = load(reader.database)
             topics = [_topic(reader.database, topic, held) for topic, held in sorted(contents.topics.items())]
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise BadInput(f"{reader.path} is damaged: {error}; see `cubecast log check {directory}`") from None
         return Report(reader.path, topics, [f"{reader.path}: {complaint}" for complaint in contents.complaints])
 
@@ -89,7 +92,7 @@ def check_log(directory: Path) -> Report:
         check_presence(directory, witness)
         return _check(directory, witness)
     except BadInput as error:
-        if not witness.identity:
+        if not witness.end and not segment_numbers(directory):
             raise  # nothing says that there ever was a log
         return Report(directory / DATABASE, [], [str(error)])
 
@@ -101,14 +104,14 @@ def _check(directory: Path, witness: Witness) -> Report:
         try:
             contents = load(reader.database)
             problems += [f"{reader.path}: {complaint}" for complaint in contents.complaints]
-            problems += [hole.damage.why for hole in lost_batches(directory, reader.database, contents, witness)]
+            problems += _lost(directory, reader.database, contents, witness)
             problems += _strangers(reader, contents)
             for topic, held in sorted(contents.topics.items()):
                 found = _topic(reader.database, topic, held)
                 found.damage = _check_topic(reader, topic, held)
                 report.topics.append(found)
                 problems += found.damage
-        except (sqlite3.DatabaseError, DamagedLog) as error:
+        except (*UNREADABLE, DamagedLog) as error:
             problems.append(str(error) if isinstance(error, DamagedLog) else f"{reader.path}: {error}")
         report.problems = list(dict.fromkeys(problems))
         return report
@@ -117,9 +120,22 @@ def _check(directory: Path, witness: Witness) -> Report:
 def _structure(reader: Reader) -> list[str]:
     try:
         found = [row[0] for row in reader.database.execute("PRAGMA integrity_check").fetchall()]
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         found = [str(error)]
     return [f"{reader.path}: {problem}" for problem in found if problem != "ok"]
+
+
+def _lost(directory: Path, database: sqlite3.Connection, contents: Contents, witness: Witness) -> list[str]:
+    """What is in the segments and not in the index yet is not lost: opening the log enters it."""
+    tail = look_behind(directory, database, {topic: held.account for topic, held in contents.topics.items()})
+    behind = {(record.topic, offset) for record, _ in tail.found for offset in range(record.offset, record.last + 1)}
+    holes = lost_batches(directory, database, contents, witness)
+    lost = [
+        hole.damage.why
+        for hole in holes
+        if not all((hole.topic, offset) in behind for offset in range(hole.damage.first, hole.damage.last + 1))
+    ]
+    return lost if tail.is_clean else lost + tail.notes
 
 
 def _strangers(reader: Reader, contents: Contents) -> list[str]:

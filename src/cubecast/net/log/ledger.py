@@ -1,231 +1,66 @@
-"""The one place that changes the database. Used in the writer's thread only; each change is one transaction.
+"""Segments, index and marks together, as one thing that is written to. Used in the writer's thread only.
 
-Rows go in many at a time, because each trip into SQLite gives the interpreter lock away, and getting it back from a
-busy event loop takes longer than the trip.
+Messages are synced in a segment first, then entered into the index, then named in the marks; only then is anybody told.
+Whatever of this a crash leaves undone, opening the log does.
 """
 
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import msgspec
+from collections.abc import Sequence
 
 from cubecast.ids import Topic
-from cubecast.net.log.marks import Mark, Marks
-from cubecast.net.log.record import (
-    RECORD_OVERHEAD,
-    Damage,
-    Record,
-    Run,
-    body_checksum,
-    encode_block,
-    head_checksum,
-    row_checksum,
-)
+from cubecast.net.log.index import Hole, Index, Placed
+from cubecast.net.log.marks import Marks
+from cubecast.net.log.record import Damage, Entry, Mark, Record, pack
+from cubecast.net.log.segments import Segments
 
-CHECKPOINT_BYTES = 8 << 20
-AT_ONCE = (256, 64, 16, 4, 1)
-"""Rows of one statement; few different numbers, so that SQLite keeps them prepared."""
-
-INTO_BATCHES, PLACES = "INSERT INTO batches VALUES", "(NULL,?,?,?,?,?,?,?,?,?,?)"
-MOST_PAGES = 4_294_967_294
-"""SQLite's own limit."""
-
-encode_runs = msgspec.msgpack.Encoder().encode
-decode_runs = msgspec.msgpack.Decoder(tuple[Run, ...]).decode
-
-
-class Hole(NamedTuple):
-    """Messages that could not be written: only their names are left."""
-
-    topic: Topic
-    damage: Damage
-
-
-@dataclass(slots=True)
-class Account:
-    """A topic as the database has it."""
-
-    number: int
-    first: int = 1
-    last: int = 0
-    bytes: int = 0
+SYNC_COMMITS = 200
+"""Commits after which the index is synced, so that the marks can begin anew."""
 
 
 class Ledger:
-    def __init__(self, database: sqlite3.Connection, marks: Marks, accounts: dict[Topic, Account]) -> None:
-        self.database, self.accounts = database, accounts
+    def __init__(self, index: Index, segments: Segments, marks: Marks) -> None:
+        self.index, self.segments = index, segments
         self._marks = marks
-        self._numbers = max((account.number for account in accounts.values()), default=0)
-        self._uncheckpointed = 0
+        self._commits = 0
 
-    # What is delivered
-
-    def commit(self, items: Sequence[Record | Hole]) -> None:
-        """All of it is on the disk when this returns, nothing of it when it raises."""
-        rows: list[tuple[Any, ...]] = []
-        marks: list[Mark] = []
-        touched: dict[Topic, Account] = {}
-        newest: dict[tuple[int, int], tuple[int, int]] = {}
-        for item in items:
-            account = touched.get(item.topic) or self._touch(touched, item.topic)
-            if isinstance(item, Record):
-                row = _row(account.number, item)
-                rows.append(row)
-                marks.append(Mark(item.topic, item.offset, len(item.payloads), item.first, item.at))
-                account.bytes += len(row[-1]) + RECORD_OVERHEAD
-                account.last = item.last
-                _note(newest, account.number, item.first, len(item.payloads))
-            else:
-                account.last = item.damage.last
-                for run in item.damage.ids:
-                    _note(newest, account.number, *run)
-        with self.transaction():
-            insert(self.database, INTO_BATCHES, PLACES, rows)
-            for item in items:
-                if isinstance(item, Hole):
-                    self._enter(touched[item.topic], item.damage)
-            self._keep(touched, newest)
-        self.accounts.update(touched)
-        self._marks.add(marks)
-        self._uncheckpointed += sum(len(row[-1]) + RECORD_OVERHEAD for row in rows)
-        if self._uncheckpointed > CHECKPOINT_BYTES or self._marks.is_full:
-            self.checkpoint()
-
-    def _touch(self, touched: dict[Topic, Account], topic: Topic) -> Account:
-        """A copy: when the commit fails nothing has happened."""
-        known = self.accounts.get(topic)
-        if known is None:
-            self._numbers += 1
-            account = Account(self._numbers)
-        else:
-            account = Account(known.number, known.first, known.last, known.bytes)
-        touched[topic] = account
-        return account
-
-    def _keep(self, touched: dict[Topic, Account], newest: dict[tuple[int, int], tuple[int, int]]) -> None:
-        topics = [
-            (one.number, topic, one.first, one.last, one.bytes, topic_checksum(topic, one))
-            for topic, one in touched.items()
-        ]
-        update = (
-            "ON CONFLICT (id) DO UPDATE SET first=excluded.first, last=excluded.last, bytes=excluded.bytes, "
-            "checksum=excluded.checksum"
-        )
-        insert(self.database, "INSERT INTO topics VALUES", "(?,?,?,?,?,?)", topics, update)
-        sources = [(*key, *position, row_checksum(*key, *position)) for key, position in newest.items()]
-        update = (
-            "ON CONFLICT (topic, source) DO UPDATE SET incarnation=excluded.incarnation, counter=excluded.counter, "
-            "checksum=excluded.checksum WHERE (excluded.incarnation, excluded.counter) > (incarnation, counter)"
-        )
-        insert(self.database, "INSERT INTO sources VALUES", "(?,?,?,?,?)", sources, update)
-
-    # Damage
-
-    def _enter(self, account: Account, damage: Damage) -> None:
-        row = account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why
-        self.database.execute("INSERT OR REPLACE INTO damage VALUES (?,?,?,?,?)", row)
-
-    def enter_damage(self, topic: Topic, damage: Damage) -> None:
-        """Something written earlier was found to be damaged."""
-        with self.transaction():
-            self._enter(self.accounts[topic], damage)
+    def commit(self, items: Sequence[Entry | Hole]) -> None:
+        """All of it is on the disk when this returns; when it raises, nothing of it counts."""
+        entries = [item for item in items if isinstance(item, Entry)]
+        placed = self._write(entries)
+        self.index.enter(placed, [item for item in items if isinstance(item, Hole)])
+        self.segments.keep(placed)
+        if entries:
+            self._marks.add([Mark(*entry[:5]) for entry in entries])
+        self._commits += 1
+        if self._commits >= SYNC_COMMITS or self._marks.is_full:
+            self.sync()
 
     def repair(self, topic: Topic, damage: Damage, pieces: Sequence[Record]) -> None:
         """These are the messages of the range; nothing is damaged there any more."""
-        account = self._touch({}, topic)
-        number = account.number
-        place = number, damage.first, damage.last
-        with self.transaction():
-            query = "SELECT coalesce(sum(length(block) + ?), 0) FROM batches WHERE topic=? AND offset BETWEEN ? AND ?"
-            (lost,) = self.database.execute(query, (RECORD_OVERHEAD, *place)).fetchone()
-            self.database.execute("DELETE FROM batches WHERE topic=? AND offset BETWEEN ? AND ?", place)
-            self.database.execute("DELETE FROM damage WHERE topic=? AND first=? AND last=?", place)
-            query = "SELECT at FROM batches WHERE topic=? AND offset<? ORDER BY offset DESC LIMIT 1"
-            # The neighbour's time, because times in a log never fall and a peer's clock is another one.
-            (at,) = self.database.execute(query, place[:2]).fetchone() or (0.0,)
-            rows = [_row(number, piece._replace(at=at)) for piece in pieces]
-            insert(self.database, INTO_BATCHES, PLACES, rows)
-            account.bytes += sum(len(row[-1]) + RECORD_OVERHEAD for row in rows) - lost
-            self._keep({topic: account}, {})
-        self.accounts[topic] = account
+        # The neighbour's time, because times in a log never fall and a peer's clock is another one.
+        at = self.index.time_before(topic, damage.first)
+        placed = self._write([pack(piece._replace(at=at)) for piece in pieces])
+        self.index.replace(topic, damage, placed)
+        self.segments.keep(placed)
 
-    # Forgetting
+    def move(self, rows: Sequence[tuple[int, Record]]) -> None:
+        """Write these rows' messages again at the end, so that the file they are in can go."""
+        placed = self._write([pack(record) for _, record in rows])
+        self.index.move([seq for seq, _ in rows], placed)
+        self.segments.keep(placed)
 
-    def forget(self, topic: Topic, first: int, freed: int) -> None:
-        """Everything before this offset."""
-        account = self._touch({}, topic)
-        account.first, account.bytes = first, account.bytes - freed
-        with self.transaction():
-            self.database.execute("DELETE FROM batches WHERE topic=? AND offset<?", (account.number, first))
-            self.database.execute("DELETE FROM damage WHERE topic=? AND last<?", (account.number, first))
-            self._keep({topic: account}, {})
-        self.accounts[topic] = account
+    def _write(self, entries: Sequence[Entry]) -> list[Placed]:
+        return list(zip(entries, self.segments.write(entries), strict=True)) if entries else []
 
-    def shrink(self, pages: int) -> None:
-        """Give room back to the file system, when there is more than new messages will soon need."""
-        (free,) = self.database.execute("PRAGMA freelist_count").fetchone()
-        (total,) = self.database.execute("PRAGMA page_count").fetchone()
-        if free > pages and free > total // 4:
-            self.database.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
-
-    def limit(self, size: int) -> None:
-        """As if the disk had no more room than this; 0 for its own limit."""
-        (page,) = self.database.execute("PRAGMA page_size").fetchone()
-        self.database.execute(f"PRAGMA max_page_count={size // page or MOST_PAGES}").fetchone()
-
-    # The rest
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.database.execute("COMMIT")
-        except BaseException:
-            if self.database.in_transaction:
-                self.database.execute("ROLLBACK")
-            raise
-
-    def checkpoint(self) -> None:
-        """Move what is in the write-ahead log into the database; with somebody reading, some may have to wait."""
-        _, pages, moved = self.database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if pages == moved:
-            self._marks.begin_anew()
-        self._uncheckpointed = 0
+    def sync(self) -> None:
+        """The index needs no marks for what it holds itself."""
+        if self.index.sync():
+            self._marks.begin_anew(self.segments.number, self.segments.end)
+        self._commits = 0
 
     def close(self) -> None:
-        self.checkpoint()
-        self.database.close()
-        self._marks.close()
-
-
-def topic_checksum(topic: Topic, account: Account) -> int:
-    return row_checksum(account.number, topic, account.first, account.last, account.bytes)
-
-
-def insert(
-    database: sqlite3.Connection, statement: str, places: str, rows: Sequence[tuple[Any, ...]], ending: str = ""
-) -> None:
-    """Many rows in few trips."""
-    done = 0
-    for size in AT_ONCE:
-        while len(rows) - done >= size:
-            values = [value for row in rows[done : done + size] for value in row]
-            database.execute(f"{statement} {','.join([places] * size)} {ending}", values)
-            done += size
-
-
-def _row(number: int, record: Record) -> tuple[Any, ...]:
-    topic, first, payloads, offset, at = record
-    count, block = len(payloads), encode_block(payloads)
-    head = head_checksum(topic, first, count, offset, at)
-    return number, offset, count, at, *first, head, body_checksum(head, block), block
-
-
-def _note(newest: dict[tuple[int, int], tuple[int, int]], number: int, first: Any, count: int) -> None:
-    key, position = (number, first.source), (first.incarnation, first.counter + count - 1)
-    if newest.get(key, (-1, 0)) < position:
-        newest[key] = position
+        try:
+            self.sync()
+        finally:
+            self.index.database.close()
+            self.segments.close()
+            self._marks.close()

@@ -3,8 +3,10 @@
 import sqlite3
 from dataclasses import dataclass, field
 
+import msgspec
+
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.ledger import Account, decode_runs, topic_checksum
+from cubecast.net.log.index import Account, decode_runs, topic_checksum
 from cubecast.net.log.record import Cut, Damage, Run, row_checksum
 
 
@@ -44,9 +46,16 @@ def load(database: sqlite3.Connection) -> Contents:
             held[number].newest[source] = incarnation, counter
     for number, first, last, ids, why in database.execute("SELECT * FROM damage ORDER BY topic, first").fetchall():
         if number in held:
-            held[number].damaged.append(Damage(first, last, decode_runs(ids), why))
+            held[number].damaged.append(Damage(first, last, _runs(ids), why))
             held[number].actual = max(held[number].actual, last)
     return contents
+
+
+def _runs(ids: bytes) -> tuple[Run, ...]:
+    try:
+        return decode_runs(ids)
+    except msgspec.MsgspecError:
+        return ()
 
 
 def _last(database: sqlite3.Connection, number: int) -> int:
@@ -56,7 +65,7 @@ def _last(database: sqlite3.Connection, number: int) -> int:
 
 
 def _counted(database: sqlite3.Connection, number: int, actual: int) -> Account:
-    query = "SELECT min(offset), sum(length(block)) FROM batches WHERE topic=?"
+    query = "SELECT min(offset), sum(length) FROM batches WHERE topic=?"
     first, size = database.execute(query, (number,)).fetchone()
     return Account(number, first or actual + 1, actual, size or 0)
 

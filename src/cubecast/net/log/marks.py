@@ -1,9 +1,9 @@
-"""The witness: a small file that names every batch committed since the last checkpoint.
+"""The witness: a small file that names every batch committed since the index was last synced.
 
-SQLite takes a damaged frame of its write-ahead log for the end of it, and everything behind is gone without a word.
-So after each commit the names of its batches are written here as well, before anybody hears that they are durable.
-When the log is opened, a batch that is named here and not found there is known to be lost, with its place and its
-names, so that it can be had from a peer. The file has its full size from the beginning: a full disk does not touch it.
+A log that was cut short looks like one whose writer had not come any further. So after each commit the names of its
+batches are written here as well, before anybody hears that they are durable. When the log is opened, a batch that is
+named here and not found there is known to be lost, with its place and its names, so that it can be had from a peer.
+The file has its full size from the beginning: a full disk does not touch it.
 """
 
 import os
@@ -14,23 +14,13 @@ from zlib import crc32
 
 import msgspec
 
-from cubecast.ids import MessageId, Topic
+from cubecast.net.log.record import Mark
 
 SIZE = 1 << 20
-_opening, _checksum = Struct("<8s16sI"), Struct("<I")
+_opening, _checksum = Struct("<8sIQQ"), Struct("<I")
 _START = _opening.size + _checksum.size
 _MAGIC = b"cubemark"
 _frame = Struct("<II")
-
-
-class Mark(NamedTuple):
-    """A batch, by name."""
-
-    topic: Topic
-    offset: int
-    many: int
-    first: MessageId
-    at: float
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -38,23 +28,23 @@ _decode = msgspec.msgpack.Decoder(list[Mark]).decode
 
 
 class Marks:
-    """To write. The file is locked, so that a directory has one writer."""
+    """To write."""
 
-    def __init__(self, descriptor: int, identity: str, before: "Witness") -> None:
+    def __init__(self, descriptor: int, before: "Witness") -> None:
         """`before` is what the file says now: it goes on from there."""
-        self._file, self._identity = descriptor, bytes.fromhex(identity)
-        self._nonce, self._position = before.nonce, before.end
-        if before.identity != identity:
-            self.begin_anew()
+        self._file = descriptor
+        self._nonce, self._position = before.nonce, before.position
+        if not before.position:
+            self.begin_anew(0, 0)
 
     @property
     def is_full(self) -> bool:
         return self._position > SIZE // 2
 
-    def begin_anew(self) -> None:
-        """Everything committed so far is in the database itself."""
+    def begin_anew(self, file: int, end: int) -> None:
+        """Everything up to there in the segments is in the synced index."""
         self._nonce = int.from_bytes(os.urandom(4), "little")  # so that nothing left from before is taken for new
-        opening = _opening.pack(_MAGIC, self._identity, self._nonce)
+        opening = _opening.pack(_MAGIC, self._nonce, file, end)
         os.pwrite(self._file, opening + _checksum.pack(crc32(opening)), 0)
         self._position = _START
 
@@ -69,11 +59,13 @@ class Marks:
 
 
 class Witness(NamedTuple):
-    identity: str = ""
-    """Of the database the marks are about; empty when the file says nothing."""
     marks: tuple[Mark, ...] = ()
-    nonce: int = 0
+    file: int = 0
+    """The segment, and how far it must reach at least."""
     end: int = 0
+    nonce: int = 0
+    position: int = 0
+    """Where the file goes on; 0 when it says nothing."""
 
 
 def prepare(path: Path) -> int:
@@ -89,18 +81,18 @@ def read_witness(path: Path) -> Witness:
     data = path.read_bytes() if path.exists() else b""
     if len(data) < _START or _checksum.unpack_from(data, _opening.size)[0] != crc32(data[: _opening.size]):
         return Witness()
-    magic, identity, nonce = _opening.unpack_from(data)
-    return _follow(data, identity.hex(), nonce) if magic == _MAGIC else Witness()
+    magic, nonce, file, end = _opening.unpack_from(data)
+    return _follow(data, nonce, file, end) if magic == _MAGIC else Witness()
 
 
-def _follow(data: bytes, identity: str, nonce: int) -> Witness:
+def _follow(data: bytes, nonce: int, file: int, end: int) -> Witness:
     marks: list[Mark] = []
-    end = _START
-    while end + _frame.size <= len(data):
-        length, checksum = _frame.unpack_from(data, end)
-        content = data[end + _frame.size : end + _frame.size + length]
+    position = _START
+    while position + _frame.size <= len(data):
+        length, checksum = _frame.unpack_from(data, position)
+        content = data[position + _frame.size : position + _frame.size + length]
         if not length or len(content) < length or checksum != crc32(content, nonce):
             break
         marks += _decode(content)
-        end += _frame.size + length
-    return Witness(identity, tuple(marks), nonce, end)
+        position += _frame.size + length
+    return Witness(tuple(marks), file, end, nonce, position)

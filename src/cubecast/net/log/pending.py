@@ -7,10 +7,9 @@ from heapq import heappop, heappush
 
 from cubecast.errors import NotDurable
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.log.ledger import Hole
-from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Record, Run
+from cubecast.net.log.index import Hole
+from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
 from cubecast.net.log.writer import Item
-from cubecast.net.pieces import weight
 
 LINGER = 0.05
 """Seconds that items nobody waits for may gather: few large transactions cost less than many small ones."""
@@ -51,14 +50,14 @@ class Pending:
     def has_room(self) -> bool:
         return self.bytes < self._budget
 
-    def add(self, record: Record) -> None:
+    def add(self, entry: Entry) -> None:
         if self.trouble is not None and not self.has_room:
-            hole = self._holes.get(record.topic)
+            hole = self._holes.get(entry.topic)
             if hole is None:
-                hole = self._holes[record.topic] = _OpenHole(record.offset)
-            hole.add(record.first, len(record.payloads))
+                hole = self._holes[entry.topic] = _OpenHole(entry.offset)
+            hole.add(entry.first, entry.many)
         else:
-            self._add(record, weight(record.payloads) + RECORD_OVERHEAD)
+            self._add(entry, len(entry.block) + RECORD_OVERHEAD)
 
     def _add(self, item: Item, size: int) -> None:
         self.ticket += 1
@@ -83,9 +82,9 @@ class Pending:
     def records(self, topic: Topic, offset: int) -> list[Record]:
         """Those not on the disk, from this offset on."""
         return [
-            item.since(offset)
+            item.record().since(offset)
             for item, _ in self._items
-            if isinstance(item, Record) and item.topic == topic and item.last >= offset
+            if isinstance(item, Entry) and item.topic == topic and item.last >= offset
         ]
 
     def synced(self, ticket: int) -> Awaitable[None]:

@@ -1,32 +1,34 @@
-"""Questions to the database, in a thread that may wait for the disk. Every batch is checked before it is handed out."""
+"""Questions to a log, in a thread that may wait for the disk. Every batch is checked before it is handed out."""
 
-import sqlite3
-import struct
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.load import missing_runs
-from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Record, Run, body_checksum, decode_block, head_checksum
-from cubecast.net.log.schema import DATABASE, open_to_read
+from cubecast.net.log.record import Broken, Cut, Mark, Record, Run, decode_frame
+from cubecast.net.log.schema import DATABASE, UNREADABLE, open_to_read
+from cubecast.net.log.segments import SegmentReader, segment_path
 
-COLUMNS = "seq, offset, count, at, source, incarnation, counter, head, body, block"
-AT_ONCE = 64
+COLUMNS = "offset, count, source, incarnation, counter, file, start, length"
+AT_ONCE = 256
+"""Rows of one question."""
 
 
 class Reader:
-    """A connection of its own, which never keeps the writer from moving on."""
+    """Connections of its own, which never keep the writer from moving on."""
 
     def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self.path = directory / DATABASE
         self.database = open_to_read(directory)
+        self._segments = SegmentReader(directory)
         self._numbers: dict[Topic, int] = {}
 
     def close(self) -> None:
         self.database.close()
+        self._segments.close()
 
     def read(self, topic: Topic, offset: int, last: int, most_bytes: int) -> list[Record]:
         """From this offset to `last` or until the bytes are used up, at least one record.
@@ -37,11 +39,12 @@ class Reader:
         expected, size = offset, 0
         try:
             while expected <= last and size < most_bytes:
-                for row in self._rows(topic, expected, last):
-                    record = self._checked(topic, row, expected, last)
+                rows = self._rows(topic, expected, last)
+                for row, frame in zip(rows, self._frames(rows, most_bytes - size), strict=False):
+                    record = self._checked(topic, row, frame, expected, last)
                     records.append(record.since(expected))
                     expected = record.last + 1
-                    size += len(row[-1]) + RECORD_OVERHEAD
+                    size += len(frame)
                     if expected > last or size >= most_bytes:
                         break
         except (DamagedLog, Forgotten):
@@ -50,62 +53,79 @@ class Reader:
         return records
 
     def _rows(self, topic: Topic, offset: int, last: int) -> list[Any]:
-        """The one that holds the offset, and some that follow."""
+        """Where the batch is that holds the offset, and some that follow."""
         start = "(SELECT max(offset) FROM batches WHERE topic=?1 AND offset<=?2)"
-        begin = f"FROM batches WHERE topic=?1 AND offset>=coalesce({start}, ?2) ORDER BY offset"
-        number, query = self.number(topic), f"SELECT {COLUMNS} {begin} LIMIT ?3"
+        query = (
+            f"SELECT {COLUMNS} FROM batches WHERE topic=?1 AND offset>=coalesce({start}, ?2) ORDER BY offset LIMIT ?3"
+        )
+        number = self.number(topic)
         try:
             rows = self.ask(query, number, offset, AT_ONCE)
         except DamagedLog:
             try:
                 rows = self.ask(query, number, offset, 1)
             except DamagedLog as error:
-                raise self._damage(topic, offset, self._readable(topic, offset, last) - 1, str(error)) from None
+                raise self._damage(self.path, topic, offset, last, str(error)) from None
+        rows = list(takewhile(lambda row: all(type(one) is int for one in row), rows))
         if not rows:
-            raise self._damage(topic, offset, last, "nothing is there")
+            raise self._damage(self.path, topic, offset, last, "the index knows nothing of them")
         return rows
 
-    def _readable(self, topic: Topic, offset: int, last: int) -> int:
-        """The next offset whose batch can be read at all."""
-        try:
-            query = "SELECT offset FROM batches INDEXED BY by_offset WHERE topic=? AND offset>? ORDER BY offset"
-            for (start,) in self.ask(query, self.number(topic), offset):
-                try:
-                    self.ask("SELECT * FROM batches WHERE topic=? AND offset=?", self.number(topic), start)
-                    return int(start)
-                except DamagedLog:
-                    continue
-        except DamagedLog:
-            pass
-        return last + 1
+    def _frames(self, rows: list[Any], most_bytes: int) -> list[bytes]:
+        """The bytes of the first few rows; neighbours are read together."""
+        frames: list[bytes] = []
+        total = 0
+        while len(frames) < len(rows) and total < most_bytes:
+            group = _neighbours(rows[len(frames) :], most_bytes - total)
+            file, begin = group[0][5], group[0][6]
+            data = self._segments.read(file, begin, sum(row[7] for row in group))
+            total += len(data)
+            frames += [data[row[6] - begin : row[6] - begin + row[7]] for row in group]
+            if not data:
+                break
+        return frames or [b""]
 
-    def _checked(self, topic: Topic, row: Any, expected: int, last: int) -> Record:
-        start = row[1]
+    def _checked(self, topic: Topic, row: Any, frame: bytes, expected: int, last: int) -> Record:
+        start, count, *first, file, place, _ = row
         if start > expected:
-            raise self._damage(topic, expected, start - 1, "rows before and after it are there, it is not")
-        record = checked(topic, row)
-        if isinstance(record, Record) and record.last >= expected:
-            return record
-        after = self.ask("SELECT min(offset) FROM batches WHERE topic=? AND offset>?", self.number(topic), start)
-        end = last if after[0][0] is None else min(last, after[0][0] - 1)
-        if isinstance(record, Record):
-            raise self._damage(topic, record.last + 1, end, f"it is not there, behind row {row[0]} of batches")
-        raise self._damage(topic, start, end, f"row {row[0]} of batches: {record}", names(topic, row, end - start + 1))
+            raise self._damage(self.path, topic, expected, start - 1, "the index has what is around them, not them")
+        try:
+            record = decode_frame(frame)
+        except Broken as error:
+            end = self._before_next(topic, start, last)
+            ids = _names(error, topic, start, end)
+            why = f"the frame at {place}: {error.args[0]}"
+            raise self._damage(segment_path(self._directory, file), topic, start, end, why, ids) from None
+        if (record.topic, record.offset, len(record.payloads), record.first) != (topic, start, count, tuple(first)):
+            end = self._before_next(topic, start, last)
+            why = f"the frame at {place} is another one than the index says"
+            raise self._damage(segment_path(self._directory, file), topic, start, end, why)
+        if record.last < expected:
+            end = self._before_next(topic, start, last)
+            raise self._damage(self.path, topic, record.last + 1, end, "the index has what is before them, not them")
+        return record
+
+    def _before_next(self, topic: Topic, start: int, last: int) -> int:
+        """How far a damaged batch reaches at most."""
+        ((after,),) = self.ask("SELECT min(offset) FROM batches WHERE topic=? AND offset>?", self.number(topic), start)
+        return last if after is None else min(last, int(after) - 1)
 
     def _damage(
-        self, topic: Topic, first: int, last: int, why: str, ids: tuple[Run, ...] = ()
+        self, where: Path, topic: Topic, first: int, last: int, why: str, ids: tuple[Run, ...] = ()
     ) -> DamagedLog | Forgotten:
         for (kept,) in self.ask("SELECT first FROM topics WHERE id=?", self.number(topic)):
             if first < kept:  # meanwhile
                 return Forgotten(f"{topic}: offset {first} is not kept any more; the first one is {kept}", kept)
-        return DamagedLog(f"{self.path}: topic {topic}, offsets {first} to {last}: {why}", first, last, ids)
+        return DamagedLog(f"{where}: topic {topic}, offsets {first} to {last}: {why}", first, last, ids)
 
     def infer(self, topic: Topic, newest: Cut, first: int, last: int) -> tuple[Run, ...]:
         """The names of the messages there, from what is left around them."""
         try:
             return missing_runs(self.database, self.number(topic), newest, first, last)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return ()
+
+    # Finding one's place
 
     def offset_at(self, topic: Topic, time: float, first: int, last: int) -> int:
         """The first offset delivered at that time or later; times never fall, so halving finds it."""
@@ -127,29 +147,18 @@ class Reader:
 
     def offset_after_cut(self, topic: Topic, cut: Cut, newest: Cut, first: int, last: int) -> int:
         """The first offset of a message the cut does not hold."""
-        found = last + 1
+        number, found = self.number(topic), last + 1
+        query = (
+            "SELECT offset, incarnation, counter FROM batches WHERE topic=?1 AND source=?2 AND offset<?3 "
+            "AND (incarnation>?4 OR (incarnation=?4 AND counter+count-1>?5)) ORDER BY offset LIMIT 1"
+        )
         for source, position in newest.items():
             known = cut.get(source, (-1, 0))
             if position > known:
-                found = min(found, self._after(topic, source, known, found))
+                for offset, incarnation, counter in self.ask(query, number, source, found, *known):
+                    skipped = known[1] - counter + 1 if incarnation == known[0] else 0
+                    found = offset + max(0, skipped)
         return max(found, first)
-
-    def _after(self, topic: Topic, source: int, known: tuple[int, int], otherwise: int) -> int:
-        number = self.number(topic)
-        before = (
-            "SELECT offset, counter, count FROM batches WHERE topic=? AND source=? AND incarnation=? AND counter<=? "
-            "ORDER BY counter DESC LIMIT 1"
-        )
-        for offset, counter, count in self.ask(before, number, source, *known):
-            if counter + count - 1 > known[1]:
-                return int(offset + known[1] - counter + 1)
-        after = (
-            "SELECT offset FROM batches WHERE topic=? AND source=? AND (incarnation, counter) > (?, ?) "
-            "ORDER BY incarnation, counter LIMIT 1"
-        )
-        for (offset,) in self.ask(after, number, source, *known):
-            return int(offset)
-        return otherwise
 
     def number(self, topic: Topic) -> int:
         if topic not in self._numbers:
@@ -160,32 +169,24 @@ class Reader:
     def ask(self, query: str, *values: Any) -> list[Any]:
         try:
             return self.database.execute(query, values).fetchall()
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise DamagedLog(f"{self.path}: {error}") from None
 
 
-def checked(topic: Topic, row: Any) -> Record | str:
-    """The record, or what is wrong with the row."""
-    _, offset, count, at, *first, head, body, block = row
-    message = MessageId(*first)
-    try:
-        if head != head_checksum(topic, message, count, offset, at):
-            return "its names do not match their checksum"
-        if body != body_checksum(head, block):
-            return "its messages do not match their checksum"
-        payloads = decode_block(block)
-    except (msgspec.MsgspecError, struct.error, ValueError, TypeError) as error:
-        return f"unreadable: {error}"
-    return (
-        Record(topic, message, payloads, offset, at) if len(payloads) == count else "some of its messages are missing"
-    )
+def _neighbours(rows: list[Any], most_bytes: int) -> list[Any]:
+    """As many as lie one behind the other in a file, at least one."""
+    group, size = rows[:1], rows[0][7]
+    for before, row in pairwise(rows):
+        if row[5] != before[5] or row[6] != before[6] + before[7] or size >= most_bytes:
+            break
+        group.append(row)
+        size += row[7]
+    return group
 
 
-def names(topic: Topic, row: Any, many: int) -> tuple[Run, ...]:
-    """Of a damaged row's messages, when at least these are as written."""
-    _, offset, count, at, *first, head, _, _ = row
-    try:
-        good = count == many and head == head_checksum(topic, MessageId(*first), count, offset, at)
-    except (struct.error, TypeError):
-        return ()
-    return (Run(MessageId(*first), count),) if good else ()
+def _names(error: Broken, topic: Topic, start: int, end: int) -> tuple[Run, ...]:
+    """Of a damaged batch's messages, when at least these are as written."""
+    head = error.args[1] if len(error.args) > 1 else None
+    if isinstance(head, Mark) and (head.topic, head.offset, head.many) == (topic, start, end - start + 1):
+        return (Run(MessageId(*head.first), head.many),)
+    return ()

@@ -1,6 +1,12 @@
-"""What a log keeps: batches as they were delivered, and how each becomes checked bytes."""
+"""What a log keeps: batches as they were delivered, and the checked bytes each becomes.
+
+A frame is a fixed opening, a head and a block of messages. The opening holds the lengths of both and the head's
+checksum, which covers the lengths too; the head names the messages and holds the block's checksum. So no part can
+change, move or be exchanged without one of the two telling.
+"""
 
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is one
 from typing import NamedTuple
 from zlib import crc32
 
@@ -9,11 +15,12 @@ import msgspec
 from cubecast.ids import MessageId, NodeId, Topic
 
 RECORD_OVERHEAD = 200
-"""Bytes charged per batch besides its content, in memory as on disk."""
-
-_head = Struct("<QQdQQQ").pack
+"""Bytes charged per batch in memory besides its content."""
+MAGIC = b"\xc1LOG"
+OPENING = Struct("<4sIII")
 encode_block = msgspec.msgpack.Encoder().encode
-decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
+_decode_head = msgspec.msgpack.Decoder(tuple[Topic, int, int, MessageId, float, int]).decode
+_decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class Record(NamedTuple):
@@ -41,6 +48,40 @@ class Record(NamedTuple):
         return Record(self.topic, first, self.payloads[skipped:], offset, self.at)
 
 
+class Entry(NamedTuple):
+    """A record on its way to the disk. Its messages are packed at once, while the processor has them at hand; that
+    takes less memory, and says how much."""
+
+    topic: Topic
+    offset: int
+    many: int
+    first: MessageId
+    at: float
+    block: bytes
+
+    @property
+    def last(self) -> int:
+        return self.offset + self.many - 1
+
+    def record(self) -> Record:
+        return Record(self.topic, self.first, _decode_block(self.block), self.offset, self.at)
+
+
+def pack(record: Record) -> Entry:
+    topic, first, payloads, offset, at = record
+    return Entry(topic, offset, len(payloads), first, at, encode_block(payloads))
+
+
+class Mark(NamedTuple):
+    """A batch, by name."""
+
+    topic: Topic
+    offset: int
+    many: int
+    first: MessageId
+    at: float
+
+
 class Run(NamedTuple):
     """Names of consecutive messages of one publisher."""
 
@@ -63,13 +104,44 @@ Cut = dict[NodeId, tuple[int, int]]
 """Per publisher the incarnation and counter of the newest message that counts as known."""
 
 
-def head_checksum(topic: Topic, first: MessageId, count: int, offset: int, at: float) -> int:
-    return crc32(_head(offset, count, at, *first), crc32(topic.encode()))
+class Broken(Exception):  # noqa: N818 - a state of bytes, for whoever read them
+    """These bytes are not a frame, or not one as it was written. `args[1]` is the head, when that much is good."""
 
 
-def body_checksum(head: int, block: bytes) -> int:
-    """Begun with the head's, so that a block in another record's place is found, too."""
-    return crc32(block, head)
+def opening_and_head(entry: Entry) -> bytes:
+    """What precedes the block in its frame."""
+    topic, offset, many, first, at, block = entry
+    head = encode_block((topic, offset, many, first, at, crc32(block)))
+    return OPENING.pack(MAGIC, len(head), len(block), _head_checksum(head, len(block))) + head
+
+
+def _head_checksum(head: bytes | memoryview, block: int) -> int:
+    return crc32(head, block)
+
+
+def frame_length(data: bytes | memoryview, place: int = 0) -> int:
+    """What the opening there claims; 0 when it is none."""
+    if place + OPENING.size > len(data):
+        return 0
+    magic, head, block, _ = OPENING.unpack_from(data, place)
+    return OPENING.size + int(head) + int(block) if magic == MAGIC else 0
+
+
+def decode_frame(data: bytes | memoryview) -> Record:
+    """Broken when it is not exactly what was written."""
+    try:
+        magic, head_size, block_size, checksum = OPENING.unpack_from(data)
+        end = OPENING.size + head_size
+        head, block = data[OPENING.size : end], data[end:]
+        if magic != MAGIC or len(block) != block_size or checksum != _head_checksum(head, block_size):
+            raise Broken("its names do not match their checksum")
+        topic, offset, many, first, at, body = _decode_head(head)
+    except (StructError, msgspec.MsgspecError) as error:
+        raise Broken(f"unreadable: {error}") from None
+    if body != crc32(block):
+        raise Broken("its messages do not match their checksum", Mark(topic, offset, many, first, at))
+    payloads = _decode_block(block)
+    return Record(topic, first, payloads, offset, at)
 
 
 def row_checksum(*fields: int | str) -> int:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cubecast.ids import Topic
-from cubecast.net.log.ledger import Account, Ledger
-from cubecast.net.log.record import RECORD_OVERHEAD
+from cubecast.net.log.cleaning import Cleaner
+from cubecast.net.log.index import Account, Index
+from cubecast.net.log.ledger import Ledger
 from cubecast.net.patterns import matcher
 from cubecast.net.settings.fields import setting
 
@@ -45,6 +46,7 @@ class Janitor:
     def __init__(self, rules: Mapping[str, Retention]) -> None:
         self._rules = [(matcher(pattern), rule) for pattern, rule in rules.items()]
         self._by_topic: dict[Topic, Retention | None] = {}
+        self._cleaner = Cleaner()
 
     def rule(self, topic: Topic) -> Retention | None:
         if topic not in self._by_topic:
@@ -52,31 +54,32 @@ class Janitor:
             self._by_topic[topic] = None if found is None or found.is_endless else found
         return self._by_topic[topic]
 
-    def sweep(self, ledger: Ledger, now: float) -> list[Kept]:
-        """One step for each topic that has too much; the changed ones. Call it again until nothing changes."""
+    def sweep(self, ledger: Ledger, now: float) -> tuple[list[Kept], bool]:
+        """One step for each topic that has too much; the changed ones, and whether there may be more to do."""
         changed = []
-        for topic, account in list(ledger.accounts.items()):
+        for topic, account in list(ledger.index.accounts.items()):
             rule = self.rule(topic)
             if rule is not None:
-                first, freed = _excess(ledger, account, rule, now)
+                first, freed = _excess(ledger.index, account, rule, now)
                 if first > account.first:
-                    ledger.forget(topic, first, freed)
+                    ledger.index.forget(topic, first, freed)
                     changed.append(Kept(topic, first))
+        cleaned = self._cleaner.step(ledger)
         if changed:
-            ledger.shrink(FREED)
-        return changed
+            ledger.index.shrink(FREED)
+        return changed, cleaned or bool(changed)
 
 
-def _excess(ledger: Ledger, account: Account, rule: Retention, now: float) -> tuple[int, int]:
+def _excess(index: Index, account: Account, rule: Retention, now: float) -> tuple[int, int]:
     """The first offset to keep, and the bytes before it; at most a step ahead."""
     first, left = account.first, account.bytes
-    query = "SELECT offset, count, at, length(block) FROM batches WHERE topic=? AND offset>=? ORDER BY offset LIMIT ?"
-    for offset, count, at, size in ledger.database.execute(query, (account.number, first, STEP)).fetchall():
+    query = "SELECT offset, count, at, length FROM batches WHERE topic=? AND offset>=? ORDER BY offset LIMIT ?"
+    for offset, count, at, size in index.database.execute(query, (account.number, first, STEP)).fetchall():
         end = offset + count
         too_large = rule.max_bytes and left > rule.max_bytes and end <= account.last
         too_old = rule.max_age and at < now - rule.max_age
         too_many = rule.max_messages and end <= account.last + 1 - rule.max_messages
         if not (too_large or too_old or too_many):
             break
-        first, left = end, left - size - RECORD_OVERHEAD
+        first, left = end, left - size
     return first, account.bytes - left

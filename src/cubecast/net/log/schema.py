@@ -1,16 +1,19 @@
-"""The log's database: its tables, and how it is opened.
+"""The log's index: an SQLite database that says where in the segments what is.
 
-Every commit is on the disk when it returns (`synchronous=FULL` syncs the write-ahead log). Checkpoints are made by the
-writer, never by SQLite on its own, because the witness of what was committed begins anew with each.
+The segments are synced before the index is told of them, so it need not be synced with each commit: what it lacks after
+a power failure is found at the end of the last segment. Checkpoints are made by the writer, never by SQLite on its own,
+because the witness of what was committed begins anew with each.
 """
 
 import sqlite3
 from pathlib import Path
 
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, DamagedLog
 
-DATABASE, MARKS = "log.sqlite", "log.marks"
+DATABASE, MARKS = "log.index", "log.marks"
 VERSION = 1
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, ValueError, TypeError, OverflowError)
+"""What reading a damaged index may raise: SQLite looks at its structure, not at what is in it."""
 BUSY = 5000
 """Milliseconds to wait for another connection that holds a lock."""
 
@@ -27,10 +30,9 @@ CREATE TABLE sources (
 CREATE TABLE batches (
     seq INTEGER PRIMARY KEY, topic INTEGER NOT NULL, offset INTEGER NOT NULL, count INTEGER NOT NULL, at REAL NOT NULL,
     source INTEGER NOT NULL, incarnation INTEGER NOT NULL, counter INTEGER NOT NULL,
-    head INTEGER NOT NULL, body INTEGER NOT NULL, block BLOB NOT NULL
+    file INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX by_offset ON batches (topic, offset);
-CREATE INDEX by_id ON batches (topic, source, incarnation, counter);
 CREATE TABLE damage (
     topic INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, ids BLOB NOT NULL, why TEXT NOT NULL,
     PRIMARY KEY (topic, first)
@@ -38,33 +40,32 @@ CREATE TABLE damage (
 """
 
 
-def open_to_write(directory: Path, identity: str) -> sqlite3.Connection:
-    """The database, made when it is not there; `identity` is a new one's name."""
+def open_to_write(directory: Path) -> sqlite3.Connection:
+    """The index, made when it is not there. DamagedLog when it is useless, and has to be made again."""
     path = directory / DATABASE
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
-        _prepare(database, path, identity)
+        database.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("PRAGMA wal_autocheckpoint=0")
+        _prepare(database)
+        if not database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            insert = f"INSERT INTO meta VALUES ('version', '{VERSION}')"
+            database.executescript(f"BEGIN; {TABLES} {insert}; COMMIT;")
+        check_version(database, path)
+    except UNREADABLE as error:
+        database.close()
+        raise DamagedLog(f"{path}: {error}") from None
     except BaseException:
         database.close()
         raise
     return database
 
 
-def _prepare(database: sqlite3.Connection, path: Path, identity: str) -> None:
-    try:
-        database.execute("PRAGMA page_size=8192")
-        database.execute("PRAGMA auto_vacuum=INCREMENTAL")
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=FULL")
-        database.execute("PRAGMA wal_autocheckpoint=0")
-        database.execute("PRAGMA cell_size_check=ON")
-        database.execute(f"PRAGMA busy_timeout={BUSY}")
-        if not database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            values = f"('version', '{VERSION}'), ('identity', '{identity}')"
-            database.executescript(f"BEGIN; {TABLES} INSERT INTO meta VALUES {values}; COMMIT;")
-    except sqlite3.DatabaseError as error:
-        raise BadInput(f"{path} cannot be opened as a log: {error}") from None
-    check_version(database, path)
+def _prepare(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA cell_size_check=ON")
+    database.execute(f"PRAGMA busy_timeout={BUSY}")
 
 
 def open_to_read(directory: Path) -> sqlite3.Connection:
@@ -76,12 +77,11 @@ def open_to_read(directory: Path) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
     )
     try:
-        database.execute(f"PRAGMA busy_timeout={BUSY}")
-        database.execute("PRAGMA cell_size_check=ON")
+        _prepare(database)
         check_version(database, path)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         database.close()
-        raise BadInput(f"{path} cannot be opened as a log: {error}") from None
+        raise BadInput(f"{path} cannot be read as a log: {error}") from None
     except BaseException:
         database.close()
         raise
@@ -89,14 +89,16 @@ def open_to_read(directory: Path) -> sqlite3.Connection:
 
 
 def check_version(database: sqlite3.Connection, path: Path) -> None:
-    try:
-        row = database.execute("SELECT value FROM meta WHERE name='version'").fetchone()
-    except sqlite3.OperationalError as error:
-        raise BadInput(f"{path} is not a log of cubecast: {error}") from None
+    row = database.execute("SELECT value FROM meta WHERE name='version'").fetchone()
     if row is None or row[0] != str(VERSION):
-        raise BadInput(f"{path} is a log of version {row and row[0]}; this program reads version {VERSION}")
+        raise BadInput(f"{path} is of version {row and row[0]}; this program reads version {VERSION}")
 
 
-def identity(database: sqlite3.Connection) -> str:
-    row = database.execute("SELECT value FROM meta WHERE name='identity'").fetchone()
-    return "" if row is None else str(row[0])
+def set_aside(directory: Path) -> Path:
+    """Make room for a new index; the old one is kept for people to look at."""
+    path = directory / DATABASE
+    aside = path.with_suffix(".damaged")
+    path.replace(aside)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return aside

@@ -25,7 +25,7 @@ from cubecast.net.log.damage import fitting
 from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.pending import Pending
 from cubecast.net.log.reader import Reader
-from cubecast.net.log.record import Cut, Damage, Record
+from cubecast.net.log.record import Cut, Damage, Entry, Record, encode_block
 from cubecast.net.log.recovery import Opened, open_log
 from cubecast.net.log.retention import Janitor, Kept, Retention
 from cubecast.net.log.shelf import Shelf
@@ -44,7 +44,7 @@ Answer = TypeVar("Answer")
 class Store:
     def __init__(self, directory: Path, opened: Opened, budget: int, retention: Mapping[str, Retention]) -> None:
         self.directory = directory
-        self._accounts = opened.ledger.accounts
+        self._accounts = opened.ledger.index.accounts
         self._loop = asyncio.get_running_loop()
         self._shelves, self.newest_at = opened.shelves, opened.newest_at
         self._closed = False
@@ -74,7 +74,7 @@ class Store:
 
     def set_quota(self, size: int) -> None:
         """The database's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
-        self._writer.call(lambda ledger: ledger.limit(size))
+        self._writer.call(lambda ledger: ledger.segments.set_limit(size))
 
     # Writing
 
@@ -88,7 +88,7 @@ class Store:
         offset = shelf.last + 1
         at = self.newest_at = max(at, self.newest_at)
         shelf.note(first, len(payloads))
-        self._pending.add(Record(topic, first, list(payloads), offset, at))
+        self._pending.add(Entry(topic, offset, len(payloads), first, at, encode_block(payloads)))
         return offset
 
     @property
@@ -148,7 +148,7 @@ class Store:
         had_room, trouble = self.has_room, self.trouble
         for item in self._pending.committed(count):
             shelf = self._shelves[item.topic]
-            if isinstance(item, Record):
+            if isinstance(item, Entry):
                 shelf.committed = item.last
             else:
                 shelf.committed = item.damage.last
@@ -171,22 +171,23 @@ class Store:
         tell = self._from_thread(self._swept)
 
         def task(ledger: Ledger) -> None:
-            kept: list[Kept] = []
+            news: tuple[list[Kept], bool] = [], False
             try:
-                kept = self._janitor.sweep(ledger, time())
+                news = self._janitor.sweep(ledger, time())
             finally:
-                tell(kept)
+                tell(news)
 
         self._writer.call(task)
         self._next_sweep = None
 
-    def _swept(self, kept: list[Kept]) -> None:
+    def _swept(self, news: tuple[list[Kept], bool]) -> None:
+        kept, is_more_to_do = news
         for topic, first in kept:
             shelf = self._shelves[topic]
             shelf.first = first
             shelf.damaged = [one for one in shelf.damaged if one.last >= first]
         if not self._closed:
-            self._next_sweep = self._loop.call_later(0 if kept else SWEEP_EVERY, self._sweep)
+            self._next_sweep = self._loop.call_later(0 if is_more_to_do else SWEEP_EVERY, self._sweep)
 
     # Reading
 
@@ -226,7 +227,7 @@ class Store:
             if not any(one.first <= last and first <= one.last for one in shelf.damaged):
                 damage = Damage(first, last, ids, why)
                 shelf.damaged = sorted([*shelf.damaged, damage])
-                self._writer.call(lambda ledger: ledger.enter_damage(shelf.topic, damage))
+                self._writer.call(lambda ledger: ledger.index.enter_damage(shelf.topic, damage))
 
     def bounds(self, topic: Topic) -> tuple[int, int]:
         """The first offset kept and the last one given; (1, 0) for a topic that was never heard of."""

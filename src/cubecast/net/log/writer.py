@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TypeAlias
 
-from cubecast.net.log.ledger import Hole, Ledger
-from cubecast.net.log.record import Record
+from cubecast.net.log.index import Hole
+from cubecast.net.log.ledger import Ledger
+from cubecast.net.log.record import Entry
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ TRY_AGAIN_AFTER = 0.25
 MOST_AT_ONCE = 4096
 """Batches of one transaction."""
 
-Item: TypeAlias = Record | Hole
+Item: TypeAlias = Entry | Hole
 Task: TypeAlias = Callable[[Ledger], None]
 
 
@@ -85,7 +86,9 @@ class Writer:
     def _write(self) -> None:
         try:
             self._ledger.commit(self._waiting)
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:  # whatever it is: a thread that died would be a log that hangs without a word
+            if not isinstance(error, sqlite3.Error | OSError):
+                log.exception("a mistake in the log")
             self._next_try = monotonic() + TRY_AGAIN_AFTER
             self._on_refused(error)
         else:

@@ -1,0 +1,95 @@
+"""Telling the index what the segments hold: behind its last entry, or all of it."""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cubecast.ids import Topic
+from cubecast.net.log.index import PLACES, Account, Placed, insert, row_of, topic_row
+from cubecast.net.log.load import newest_of
+from cubecast.net.log.record import pack, row_checksum
+from cubecast.net.log.segments import Junk, scan, segment_numbers, segment_path
+
+AT_ONCE = 1000
+"""Frames entered in one transaction."""
+
+
+@dataclass
+class Tail:
+    """How the segments end."""
+
+    file: int
+    end: int
+    is_clean: bool
+    """Nothing but whole frames, and at most one at the end that was not finished."""
+    found: list[Placed] = field(default_factory=list)
+    """Frames the index does not know."""
+    notes: list[str] = field(default_factory=list)
+
+
+def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping[Topic, Account]) -> Tail:
+    """What was synced and not entered. An unfinished frame at the very end was never acknowledged."""
+    numbers = segment_numbers(directory)
+    query = "SELECT file, start + length FROM batches ORDER BY seq DESC LIMIT 1"
+    file, end = database.execute(query).fetchone() or (min(numbers, default=1), 0)
+    is_there = segment_path(directory, file).stat().st_size >= end if file in numbers else not end and not numbers
+    tail = Tail(file, end, is_there)
+    for number in [one for one in numbers if one >= file]:
+        junk = None
+        for piece in scan(directory, number, end if number == file else 0):
+            tail.is_clean = tail.is_clean and junk is None
+            junk = piece if isinstance(piece, Junk) else None
+            if not isinstance(piece, Junk):
+                place, record = piece
+                tail.file, tail.end = number, place.start + place.length
+                account = accounts.get(record.topic)
+                if account is None or record.offset > account.last:
+                    tail.found.append((pack(record)._replace(block=b""), place))
+        if junk is not None:
+            where = segment_path(directory, number)
+            tail.notes.append(f"{where}: {junk.length} bytes from {junk.start} on are not whole frames: {junk.why}")
+            tail.is_clean = tail.is_clean and number == numbers[-1]
+    return tail
+
+
+def rebuild(directory: Path, database: sqlite3.Connection) -> None:
+    """The whole index. Where the same offset was written twice, as by a repair, the later one counts."""
+    topics: dict[str, int] = {}
+    rows = []
+    for number in segment_numbers(directory):
+        for piece in scan(directory, number):
+            if not isinstance(piece, Junk):
+                place, record = piece
+                rows.append(row_of(topics.setdefault(record.topic, len(topics) + 1), pack(record), place))
+                if len(rows) >= AT_ONCE:
+                    _insert(database, rows)
+    _insert(database, rows)
+    database.execute("BEGIN IMMEDIATE")
+    for topic, number in topics.items():
+        _drop_covered(database, number)
+        query = "SELECT min(offset), max(offset + count - 1), sum(length) FROM batches WHERE topic=?"
+        account = Account(number, *database.execute(query, (number,)).fetchone())
+        database.execute("INSERT INTO topics VALUES (?,?,?,?,?,?)", topic_row(topic, account))
+        for (source,) in database.execute("SELECT DISTINCT source FROM batches WHERE topic=?", (number,)).fetchall():
+            position = newest_of(database, number, source) or (-1, 0)
+            row = number, source, *position, row_checksum(number, source, *position)
+            database.execute("INSERT INTO sources VALUES (?,?,?,?,?)", row)
+    database.execute("COMMIT")
+
+
+def _insert(database: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
+    database.execute("BEGIN IMMEDIATE")
+    insert(database, "INSERT OR REPLACE INTO batches VALUES", PLACES, rows)
+    database.execute("COMMIT")
+    rows.clear()
+
+
+def _drop_covered(database: sqlite3.Connection, number: int) -> None:
+    """What a repair replaced with a longer batch."""
+    end = 0
+    query = "SELECT seq, offset, count FROM batches WHERE topic=? ORDER BY offset"
+    for seq, offset, count in database.execute(query, (number,)).fetchall():
+        if offset + count <= end:
+            database.execute("DELETE FROM batches WHERE seq=?", (seq,))
+        end = max(end, offset + count)
