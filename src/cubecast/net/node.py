@@ -100,7 +100,7 @@ class LiveNode:
         recorder = self.port.recorder
         if recorder is not None:
             await recorder.ready()
-            await recorder.fill(self._living_peers, self.config.cluster, self.port.deliver)
+            await recorder.fill(self.port.surroundings(self._living_peers))
         self._is_filled = True
 
     def _living_peers(self) -> list[Address]:

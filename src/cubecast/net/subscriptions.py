@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.patterns import Selection, covers, is_pattern, matcher
-from cubecast.net.port import GapNotice, Logged, Sink
+from cubecast.net.port import COMPLETE, GapNotice, Logged, Sink
 
 
 @dataclass(eq=False)
@@ -33,6 +33,8 @@ class Subscriptions:
         self._by_topic: dict[Topic, list[Subscription]] = {}
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
+        self.withholds: Callable[[Topic], bool] = lambda topic: False
+        """Is nobody to be told yet that something may be missing?"""
 
     # Coming and going
 
@@ -96,7 +98,8 @@ class Subscriptions:
         self._confirmed.add(topic)
         if topic in self._reopening:
             self._reopening.discard(topic)
-            self.gap(GapNotice(topic, (), "the subscription is complete again: nothing is missing from here on"))
+            if not self.withholds(topic):
+                self.gap(GapNotice(topic, (), COMPLETE))
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 
@@ -149,6 +152,15 @@ class Subscriptions:
     def is_served(self, pattern: str) -> bool:
         """Does the node hear all of it already, and has it been ready to?"""
         return any(one.was_ready and covers(one.pattern, pattern) for one in self._all.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing waits to be confirmed anew."""
+        return not self._reopening
+
+    @property
+    def is_any_paused(self) -> bool:
+        return any(one.is_paused for one in self._all.values())
 
     @property
     def is_wild(self) -> bool:
