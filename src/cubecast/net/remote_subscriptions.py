@@ -82,7 +82,7 @@ class RemoteSubscription:
             return None
         if self._has_caught_up or isinstance(self.since, FromBeginning | FromCut):
             if len(self._last) <= MOST_PUBLISHERS:
-                return from_cut(self._last, resumes=True)
+                return from_cut(self._last, resumes=True, is_causal=True)
             return FromNow()
         if isinstance(self.since, FromTime):
             return self.since

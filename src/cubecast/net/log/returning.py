@@ -87,7 +87,11 @@ class Refill:
     def on_live(self, known: PublisherCut) -> None:
         self._live_since = asyncio.get_running_loop().time()
 
-    def on_gap(self, gap: GapNotice) -> None: ...
+    def on_gap(self, gap: GapNotice) -> None:
+        """The peer does not have them either, or cannot tell whether they belong here."""
+        if gap.runs:
+            self._around.announce(gap)
+
     def on_end(self, error: CubecastError | None) -> None:
         self._error = error or BadInput("the peer ended it")
 
@@ -98,7 +102,7 @@ class Refill:
         self._live_since = self._error = None
         loop = asyncio.get_running_loop()
         self._last_word = loop.time()
-        number = port.subscribe(pattern, self, from_cut(self._last))
+        number = port.subscribe(pattern, self, from_cut(self._last, is_causal=True))
         is_paused = False
         while not self._is_enough(loop.time()):
             await asyncio.sleep(LOOK_EVERY)
