@@ -205,9 +205,11 @@ class Returning:
 
     async def _come_back(self) -> None:
         try:
-            while self.around is not None and not self.around.is_complete():
-                await asyncio.sleep(LOOK_EVERY)
-            await self.fill("the log of a node that was away")
+            while self.around is not None and self._held is not None:
+                if self.around.is_complete():
+                    await self.fill("the log of a node that was away")
+                else:
+                    await asyncio.sleep(LOOK_EVERY)
         finally:
             self._task = None
 
@@ -216,12 +218,13 @@ class Returning:
         if self._held is None or self.around is None:
             return
         refill, around = Refill(self._history, self._held, self.around), self.around
-        is_filled = await fill(refill, self._patterns, around, name)
         withheld, self._withheld = list(self._withheld.values()), {}
+        is_filled = await fill(refill, self._patterns, around, name)
         for notice in refill.uncovered() if is_filled else withheld:
             around.announce(notice)
         await refill.release()
-        self._held = None  # in the turn in which nothing was left
+        if not self._withheld:  # else it was away again
+            self._held = None
         if not is_filled:
             log.info("no peer could fill the log; what was missed in the meantime is a gap in it")
             for notice in withheld:
