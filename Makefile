@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 PARALLEL := -n 2 --dist loadgroup --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-all check format bench lock clean
+.PHONY: help setup java demo test test-all check format bench audit build lock clean
 
 help:                ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,13 @@ format: setup        ## rewrite the sources in the house format
 
 bench: setup java    ## side-by-side benchmarks; each prints its ratios
 	$(BIN)/python -m bench
+
+audit: setup         ## write out/sbom.json, hold requirements.lock against known vulnerabilities (asks the network)
+	$(BIN)/python scripts/audit.py
+
+build: setup         ## wheel and source archive in out/dist, audited; where nobody can be asked that is said, not hidden
+	$(BIN)/python scripts/audit.py || [ $$? -eq 3 ]
+	$(BIN)/python -m hatchling build -d out/dist
 
 lock: setup          ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv

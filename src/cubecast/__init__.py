@@ -20,20 +20,27 @@ if TYPE_CHECKING:
     from cubecast.errors import CubecastError as CubecastError
     from cubecast.errors import Missed as Missed
     from cubecast.errors import NoRoom as NoRoom
+    from cubecast.errors import NotAuthenticated as NotAuthenticated
+    from cubecast.errors import NotPermitted as NotPermitted
     from cubecast.errors import OutcomeUnknown as OutcomeUnknown
     from cubecast.errors import RequestFailed as RequestFailed
     from cubecast.errors import SlowConsumer as SlowConsumer
     from cubecast.ids import MessageId as MessageId
+    from cubecast.net.security.login import Login as Login
+    from cubecast.net.security.settings import TlsSettings as TlsSettings
 
 # Imported when first used: the laboratory and the command line need none of it, and start faster without.
 _PLACES = {
     **dict.fromkeys(("Batch", "Gap", "Message", "Missing"), "cubecast.api.message"),
     **dict.fromkeys(("BadInput", "Closed", "CubecastError", "Missed", "NoRoom"), "cubecast.errors"),
+    **dict.fromkeys(("NotAuthenticated", "NotPermitted"), "cubecast.errors"),
     **dict.fromkeys(("OutcomeUnknown", "RequestFailed", "SlowConsumer"), "cubecast.errors"),
     "Client": "cubecast.api.client",
+    "Login": "cubecast.net.security.login",
     "MessageId": "cubecast.ids",
     "Node": "cubecast.api.node",
     "Subscription": "cubecast.api.subscription",
+    "TlsSettings": "cubecast.net.security.settings",
     "connect": "cubecast.api.connect",
 }
 

@@ -9,6 +9,14 @@ class BadInput(CubecastError):  # noqa: N818 - it is the user's input that is ba
     """The user asked for something impossible. Nothing was done. The command line turns it into exit code 2."""
 
 
+class NotAuthenticated(BadInput):
+    """Whoever asks did not prove to be anybody this node knows. Nothing was done."""
+
+
+class NotPermitted(BadInput):
+    """The policy does not grant this to whoever asks. Nothing was done."""
+
+
 class LocalProtocolError(CubecastError):
     """This side asked its own protocol machine for something illegal. Nothing was done."""
 

@@ -11,6 +11,7 @@ from support.running import run
 
 BUDGETS = ("peer_budget", "topic_budget", "client_budget")
 EVERYWHERE = Address("0.0.0.0", 7400)
+HERE = Address("10.0.0.7", 7400)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ EVERYWHERE = Address("0.0.0.0", 7400)
     [
         ({"listen": EVERYWHERE}, "advertise"),
         ({"listen": Address("::", 7400)}, "advertise"),
+        ({"listen": EVERYWHERE, "advertise": HERE}, "without TLS .* --insecure"),
+        ({"listen": HERE}, "without TLS .* --insecure"),
         ({"dimension": 0}, "dimension"),
         ({"node": 64}, "does not exist"),
         ({"max_payload": 1 << 21}, "max_payload must be"),
@@ -39,7 +42,7 @@ def test_refused(settings, reason):
 
 
 def test_a_node_that_listens_everywhere_says_where_it_is_found():
-    assert NodeConfig(listen=EVERYWHERE, advertise=Address("10.0.0.7", 7400)).advertise == ("10.0.0.7", 7400)
+    assert NodeConfig(listen=EVERYWHERE, advertise=HERE, insecure=True).advertise == HERE
 
 
 @pytest.mark.parametrize("dimension", range(1, 14))

@@ -112,9 +112,9 @@ def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
         cid = LiveNode(NodeConfig(join=(ann.address,), **FAST))
         kept: list[bool] = []
 
-        async def apply(config: NodeConfig, instance: bytes, attempt: int) -> Admission:
+        async def apply(config: NodeConfig, instance: bytes, attempt: int, secure: None) -> Admission:
             kept.append(any(cid.link_to(peer.place.node) for peer in (ann, bob)))
-            return await apply_for_a_place(config, instance, attempt)
+            return await apply_for_a_place(config, instance, attempt, secure)
 
         monkeypatch.setattr(Directory, "objection", taken)
         monkeypatch.setattr("cubecast.net.node.apply_for_a_place", apply)

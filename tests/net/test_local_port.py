@@ -44,6 +44,20 @@ def test_a_topic_that_begins_while_its_reader_is_full_is_held_back_too():
     assert through == ["a.b", "a.c"]
 
 
+def test_a_wildcard_hears_of_topics_that_are_named_at_its_node_later():
+    heard = []
+
+    class Listening(Quiet):
+        def on_batch(self, topic, first, payloads):
+            heard.append(topic)
+
+    port = a_port()
+    port.subscribe("a.*", Listening())
+    port.subscribe("a.b", Quiet())
+    port.on_deliver("a.b", MessageId(0, 0, 1), [b"x"])
+    assert heard == ["a.b"]
+
+
 def test_what_a_port_says_of_itself_is_bounded():
     async def main():
         port = a_port()

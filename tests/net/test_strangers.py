@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 
-from cubecast.net import reception
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
+from cubecast.net.security.settings import Limits
 
 DEADLINE = 20.0
 
@@ -24,11 +24,11 @@ def test_a_crowd_of_silent_callers_does_not_keep_a_node_from_joining():
     async def scenario():
         first = LiveNode(NodeConfig(dimension=2))
         await first.start()
-        crowd = await _silent(first.address, reception.MAX_STRANGERS + 20)
+        crowd = await _silent(first.address, Limits().strangers + 20)
         second = LiveNode(NodeConfig(join=(first.address,)))
         async with asyncio.timeout(DEADLINE):
             await second.start()
-        assert first.reception.strangers <= reception.MAX_STRANGERS
+        assert first.reception.strangers <= Limits().strangers
         for reader, _ in crowd[:20]:
             await _closed(reader)
         for _, writer in crowd:
@@ -39,11 +39,9 @@ def test_a_crowd_of_silent_callers_does_not_keep_a_node_from_joining():
     asyncio.run(scenario())
 
 
-def test_a_caller_has_a_limited_time_to_greet(monkeypatch):
-    monkeypatch.setattr(reception, "GREETING_TIME", 0.1)
-
+def test_a_caller_has_a_limited_time_to_greet():
     async def scenario():
-        node = LiveNode(NodeConfig(dimension=1))
+        node = LiveNode(NodeConfig(dimension=1, limits=Limits(greeting_time=0.1)))
         await node.start()
         ((reader, writer),) = await _silent(node.address, 1)
         writer.write(b"\x00\x00")

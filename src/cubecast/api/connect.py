@@ -7,6 +7,7 @@ from cubecast.api.client import Client
 from cubecast.net.addresses import Address
 from cubecast.net.client import ClientPort, warn
 from cubecast.net.outbox import Uncertain
+from cubecast.net.security.login import NOTHING, Login
 
 CONNECT_TIMEOUT, PATIENCE = 5.0, 60.0
 
@@ -42,15 +43,17 @@ def connect(
     timeout: float = CONNECT_TIMEOUT,
     patience: float = PATIENCE,
     on_uncertain: Callable[[Uncertain], object] = warn,
+    login: Login = NOTHING,
 ) -> Connecting:
     """A client of any of these nodes, each HOST:PORT; when its node is lost it moves to another, known or named.
 
     `timeout` is for the first connection, `patience` for finding another node later: then subscriptions end with an
     error. `on_uncertain` is told how many messages were on their way when a connection broke; by default it logs them.
+    `login` is how it proves who it is: TLS, a token or a key.
     """
     parsed = [Address.parse(address) for address in addresses]
 
     def open_port() -> ClientPort:
-        return ClientPort(parsed, cluster=cluster, name=name, patience=patience, on_uncertain=on_uncertain)
+        return ClientPort(parsed, cluster=cluster, name=name, patience=patience, on_uncertain=on_uncertain, login=login)
 
     return Connecting(open_port, timeout)

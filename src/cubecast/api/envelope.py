@@ -2,7 +2,8 @@
 
 Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
 bytes that happen to begin with the mark, and empty ones. The network never looks inside, so a foreign or garbled
-envelope is found where it is opened, by whoever reads the message, and stops nobody else.
+envelope is found where it is opened, by whoever reads the message, and stops nobody else. In front of all this may be
+the name of the client that published it, put there by its node where security is enabled (`net.security.stamp`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.net.security.stamp import OPENING, split
 
 MARK = 0xC1
 """A byte that neither UTF-8, JSON nor MessagePack ever begins with."""
@@ -70,6 +72,11 @@ def headers(sealed: bytes) -> dict[str, str]:
     return {} if sealed and sealed[0] != MARK else _open(sealed)[0]
 
 
+def principal(sealed: bytes) -> str | None:
+    """Who published it, as the node it came in through says; None when that was nobody's client."""
+    return None if sealed[:2] != OPENING else _split(sealed)[0]
+
+
 def data(sealed: bytes) -> Any:
     """What was published, in the type it was published in."""
     if sealed and sealed[0] != MARK:
@@ -109,7 +116,18 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
+def _split(sealed: bytes) -> tuple[str | None, bytes]:
+    try:
+        return split(sealed)
+    except (ValueError, IndexError) as error:
+        raise RemoteProtocolError(f"a garbled stamp: {error}") from None
+
+
 def _open(sealed: bytes) -> tuple[dict[str, str], int, bytes]:
+    if sealed[:2] == OPENING:
+        sealed = _split(sealed)[1]
+        if sealed and sealed[0] != MARK:
+            return {}, BYTES, sealed
     kind = sealed[1] if len(sealed) > 1 else None
     if kind in (BYTES, TEXT, JSON):
         return {}, kind, sealed[2:]

@@ -80,6 +80,11 @@ class Message(msgspec.Struct, gc=False, eq=False):
     def headers(self) -> dict[str, str]:
         return envelope.headers(self.sealed)
 
+    @property
+    def principal(self) -> str | None:
+        """Who published it, where security is enabled: the client's name as its node knows it. None: a node itself."""
+        return envelope.principal(self.sealed)
+
     def body(self) -> bytes:
         """The content as bytes, whatever it was published as."""
         return envelope.body(self.sealed)

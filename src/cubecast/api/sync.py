@@ -22,6 +22,7 @@ from cubecast.api.message import Batch, Gap, Message
 from cubecast.api.subscription import Subscription
 from cubecast.errors import Closed
 from cubecast.net.log.ranges import TopicLog
+from cubecast.net.security.login import NOTHING, Login
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,12 +202,15 @@ def connect(
     name: str = "",
     timeout: float = CONNECT_TIMEOUT,
     patience: float = PATIENCE,
+    login: Login = NOTHING,
 ) -> SyncClient:
     """Connect to any of these nodes, each HOST:PORT. Use the result with `with`, or close it."""
     thread = LoopThread()
 
     async def open_it() -> Client:
-        return await connect_async(*addresses, cluster=cluster, name=name, timeout=timeout, patience=patience)
+        return await connect_async(
+            *addresses, cluster=cluster, name=name, timeout=timeout, patience=patience, login=login
+        )
 
     try:
         return SyncClient(thread, thread.run(open_it()))

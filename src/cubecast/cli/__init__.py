@@ -15,6 +15,8 @@ main = CubecastGroup(
         "held": "cubecast.cli.status:held",
         "log": "cubecast.cli.log:log",
         "trace": "cubecast.cli.trace:trace",
+        "certs": "cubecast.cli.certs:certs",
+        "token": "cubecast.cli.token:token",
         "bench": "cubecast.cli.bench:bench",
         "sim": "cubecast.cli.sim:sim",
         "swarm": "cubecast.cli.swarm:swarm",

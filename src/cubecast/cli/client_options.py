@@ -1,11 +1,14 @@
 """What the commands that talk to a running node share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from cubecast.api.connect import Connecting, connect
+from cubecast.net.security.login import Login, from_environment
+from cubecast.net.security.settings import TlsSettings
 
 DEFAULT_NODE = "127.0.0.1:7400"
 
@@ -22,10 +25,39 @@ _cluster = click.option("--cluster", default="cubecast", show_default=True, help
 _timeout = click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for a node to answer.")
 
 
+_file = click.Path(path_type=Path, dir_okay=False)
+_SECURITY = (
+    click.option("--tls-ca", type=_file, help="Speak TLS; the authority whose certificates are believed."),
+    click.option("--tls-cert", type=_file, help="This client's certificate."),
+    click.option("--tls-key", type=_file, help="Its key."),
+    click.option("--token-file", type=_file, help="A token that proves who you are (or $CUBECAST_TOKEN)."),
+    click.option("--key-file", type=_file, help="A private key that proves that you are --principal."),
+    click.option("--principal", metavar="NAME", help="Whose key it is."),
+)
+
+
 def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--node, --cluster and --timeout; the command gets them as arguments of `connecting`."""
+    """--node, --cluster, --timeout and proofs; the command gets them as arguments of `connecting`."""
+    for option in reversed(_SECURITY):
+        command = option(command)
     return _node(_cluster(_timeout(command)))
 
 
-def connecting(nodes: tuple[str, ...], cluster: str, timeout: float) -> Connecting:
-    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line")
+def connecting(nodes: tuple[str, ...], cluster: str, timeout: float, **proofs: Any) -> Connecting:
+    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line", login=_login(**proofs))
+
+
+def _login(
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
+    key_file: Path | None,
+    principal: str | None,
+) -> Login:
+    named = (tls_ca, tls_cert, tls_key) != (None, None, None)
+    tls = TlsSettings(ca=tls_ca, cert=tls_cert, key=tls_key) if named else None
+    given: dict[str, Any] = {} if key_file is not None else from_environment()
+    if token_file is not None:
+        given = {"token_file": token_file}
+    return Login(tls=tls, key_file=key_file, name=principal, **given)

@@ -21,8 +21,14 @@ KEYS = {
     "http": "http",
     "cluster": "cluster",
     "dimension": "dimension",
-    "log_level": "logging.level",
-    "log_format": "logging.format",
+    "tls-cert": "tls.cert",
+    "tls-key": "tls.key",
+    "tls-ca": "tls.ca",
+    "tls-revoked": "tls.revoked",
+    "policy": "policy",
+    "insecure": "insecure",
+    "log-level": "logging.level",
+    "log-format": "logging.format",
 }
 """The setting behind each option."""
 
@@ -41,6 +47,12 @@ _OPTIONS = (
     click.option("--http", metavar="HOST:PORT", help="Where to serve health, metrics and pages; without, nowhere."),
     click.option("--cluster", help="The cluster's name; nodes of other clusters are refused."),
     click.option("--dimension", metavar="D", help="A new cluster's cube has 2^D ids."),
+    click.option("--tls-cert", metavar="FILE", help="This node's certificate; with it, only TLS is spoken."),
+    click.option("--tls-key", metavar="FILE", help="Its key."),
+    click.option("--tls-ca", metavar="FILE", help="The authority whose certificates are believed."),
+    click.option("--tls-revoked", metavar="FILE", help="Its list of revoked certificates."),
+    click.option("--policy", metavar="FILE.toml", help="Who may do what; without, every client may do everything."),
+    click.option("--insecure", flag_value="true", is_flag=False, help="Listen beyond this machine without TLS."),
     click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error (default warning)."),
     click.option("--log-format", metavar="FORMAT", help="text, or json for one object per line (default text)."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),
@@ -63,9 +75,8 @@ def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sources(file: Path | None, options: dict[str, Any]) -> Sources:
-    given = {
-        KEYS[name]: (f"--{name.replace('_', '-')}", value) for name, value in options.items() if name in KEYS and value
-    }
+    named = {name.replace("_", "-"): value for name, value in options.items() if value}
+    given = {KEYS[name]: (f"--{name}", value) for name, value in named.items() if name in KEYS}
     for one in options["settings"]:
         key, equals, value = one.partition("=")
         if not equals:

@@ -44,6 +44,7 @@ from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
 from cubecast.net.remote_publications import RemotePublications
 from cubecast.net.remote_subscriptions import RemoteSubscriptions
+from cubecast.net.security.login import NOTHING, Login
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +69,10 @@ class ClientPort:
         name: str = "",
         patience: float = 60.0,
         on_uncertain: Callable[[Uncertain], object] = warn,
+        login: Login = NOTHING,
     ) -> None:
         """`patience`: seconds without any node after which the port gives up and ends everything."""
-        self._dialler = Dialler(addresses, cluster, name, random.Random())
+        self._dialler = Dialler(addresses, cluster, name, random.Random(), login)
         self._patience = patience
         self._on_uncertain = on_uncertain
         self._loop = asyncio.get_running_loop()

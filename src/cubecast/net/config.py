@@ -14,6 +14,8 @@ from cubecast.net.framing import MAX_FRAME
 from cubecast.net.log.retention import Retention
 from cubecast.net.outgoing import ENOUGH
 from cubecast.net.patterns import check_pattern
+from cubecast.net.security.listening import check_listening
+from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.values import Unfit, check_range
@@ -99,6 +101,13 @@ class NodeConfig:
     """The log's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
     retention: dict[str, Retention] = field(default_factory=dict)
     """Per pattern what the log keeps of each topic; the first pattern that selects a topic counts, without one all."""
+    policy: Path | None = setting(None, file=True)
+    """Who may do what; without, every client may do everything."""
+    insecure: bool = False
+    """Listen beyond this machine without TLS."""
+    tls: TlsSettings | None = None
+    """Without, connections are not encrypted and nobody proves anything by a certificate."""
+    limits: Limits = table(Limits)
     logging: Logging = table(Logging)
 
     def __post_init__(self) -> None:
@@ -114,6 +123,8 @@ class NodeConfig:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:
             raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
+        for address in (self.listen, self.http):
+            check_listening(address, has_tls=self.tls is not None, insecure=self.insecure)
         if self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if self.log and self.data is None:

@@ -6,7 +6,8 @@ No task, stream or future per frame. What a connection may hold for a peer that 
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from hashlib import sha256
+from typing import Any, cast
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
@@ -15,6 +16,15 @@ from cubecast.net.turn import Turn
 DEFAULT_BUDGET = 32 << 20
 FULL_ABOVE, ROOM_BELOW = 1 << 20, 1 << 18
 """Bytes that wait for the peer to read: with more a connection is full, with less it has room again."""
+
+
+class Traffic:
+    """What went through connections: counted once per read and once per write, so it costs nothing."""
+
+    __slots__ = ("bytes_in", "bytes_out", "frames_in", "frames_out")
+
+    def __init__(self) -> None:
+        self.bytes_in = self.bytes_out = self.frames_in = self.frames_out = 0
 
 
 class Connection(asyncio.Protocol):
@@ -41,13 +51,15 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.turn = Turn()
         """Shared with others by owners that have many connections."""
+        self.traffic = Traffic()
+        """Shared, too."""
         self._error: Exception | None = None
         self.is_full = False
         """The peer does not read as fast as we write."""
         self.early: list[bytes] = []
         """Frames that came before the present owner took over."""
-        self.label = ""
-        """Who is at the other end, for people."""
+        self.host = self.label = ""
+        """Where the other end is, and who, for people."""
 
     # For the owner
 
@@ -68,6 +80,8 @@ class Connection(asyncio.Protocol):
         if transport is None or not out:
             return
         transport.write(b"".join(out))
+        self.traffic.bytes_out += self._out_bytes
+        self.traffic.frames_out += len(out) // 2
         out.clear()
         self._out_bytes = 0
         if transport.get_write_buffer_size() > self.budget:
@@ -77,6 +91,20 @@ class Connection(asyncio.Protocol):
     def queued(self) -> int:
         """Bytes that wait for the peer to read."""
         return self._out_bytes + (0 if self._transport is None else self._transport.get_write_buffer_size())
+
+    def certificate(self) -> dict[str, Any] | None:
+        """The other end's, verified; None when it showed none."""
+        return None if self._transport is None else self._transport.get_extra_info("peercert") or None
+
+    def channel(self) -> bytes:
+        """The digest of the certificate of the node that was dialled; empty without TLS."""
+        secured = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        certificate = None if secured is None else secured.getpeercert(binary_form=True)
+        return b"" if certificate is None else sha256(certificate).digest()
+
+    def allow_frames(self, most: int) -> None:
+        """Up to this size from now on."""
+        self._splitter.most = most
 
     def pause_reading(self) -> None:
         if self._transport is not None:
@@ -114,13 +142,16 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=FULL_ABOVE, low=ROOM_BELOW)
         peer = transport.get_extra_info("peername")
+        self.host = peer[0] if isinstance(peer, tuple) else ""
         self.label = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a local peer"
         self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
         try:
             frames = self._splitter.feed(data)
+            self.traffic.bytes_in += len(data)
             if frames:
+                self.traffic.frames_in += len(frames)
                 self.on_frames(self, frames)
         except RemoteProtocolError as error:
             self._error = error

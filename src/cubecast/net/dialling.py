@@ -9,7 +9,8 @@ from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.connection import Connection
-from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, ClientGreeting
+from cubecast.net.handshake import Accepted, Refused
+from cubecast.net.security.login import NOTHING, Login
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 MOST_ADDRESSES = 64
@@ -20,12 +21,19 @@ class Dialler:
     """Tries the addresses in turn; after a full round without success it pauses, longer each time, by a random
     share."""
 
-    def __init__(self, addresses: Sequence[Address], cluster: str, name: str, randomness: random.Random) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        cluster: str,
+        name: str,
+        randomness: random.Random,
+        login: Login = NOTHING,
+    ) -> None:
         if not addresses:
             raise BadInput("a client needs the address of at least one node")
         self._named = list(dict.fromkeys(addresses))
         self._known: list[Address] = []
-        self._greeting = ClientGreeting(MAGIC, OLDEST_VERSION, VERSION, cluster, name)
+        self._cluster, self._name, self._login = cluster, name, login
         self._random = randomness
         self._last: Address | None = None
 
@@ -55,8 +63,12 @@ class Dialler:
         return everybody[start:] + everybody[:start]
 
     async def _try(self, address: Address, reasons: dict[Address, str]) -> tuple[Connection, Accepted] | None:
+        objection = self._login.objection(address)
+        if objection is not None:
+            reasons[address] = f"refused: {objection}"
+            return None
         try:
-            connection, answer = await call(address, self._greeting)
+            connection, answer = await self._call(address)
         except TimeoutError:
             reasons[address] = "no answer"
         except OSError as error:
@@ -69,6 +81,15 @@ class Dialler:
             connection.abort("refused")
             reasons[address] = answer.reason if answer.retry else f"refused: {answer.reason}"
         return None
+
+    async def _call(self, address: Address) -> tuple[Connection, Accepted | Refused]:
+        login, cluster = self._login, self._cluster
+        return await call(
+            address,
+            login.greeting(cluster, self._name),
+            secure=login.dialling(cluster),
+            prove=lambda connection, challenge: login.prove(connection, challenge, cluster),
+        )
 
     def _learn(self, accepted: Accepted) -> None:
         """The node's acquaintances are whom to ask when it is gone."""

@@ -231,13 +231,7 @@ class Driver:
 
     def _apply(self, now: float, effects: Effects) -> None:
         if self._journal is not None:
-            for effect in effects:
-                if isinstance(effect, Send) and effect.packet.frame is None:
-                    effect.packet.frame = encode(effect.packet)
-            try:
-                self._journal.effects(now, effects)
-            except OSError as error:
-                self._lose_journal(error)
+            self._record(self._journal, now, effects)
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
@@ -282,6 +276,15 @@ class Driver:
                     pass  # of interest to the trace only
                 case _:
                     assert_never(effect)
+
+    def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.packet.frame is None:
+                effect.packet.frame = encode(effect.packet)
+        try:
+            journal.effects(now, effects)
+        except OSError as error:
+            self._lose_journal(error)
 
     def _set_timer(self, timer: Hashable, at: float) -> None:
         self._cancel_timer(timer)

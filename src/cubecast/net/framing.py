@@ -14,6 +14,8 @@ HEADER = Struct(">III")
 MAX_FRAME = (1 << 20) + (1 << 17)
 """A largest packet with its envelope."""
 _INVERTED = 0xFFFFFFFF
+_TLS = 0x1603
+"""How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""
 
 
 def header(frame: bytes) -> bytes:
@@ -28,10 +30,10 @@ def framed(frame: bytes) -> bytes:
 class Splitter:
     """Turns what arrives, in whatever pieces, into frames. Keeps at most one incomplete frame."""
 
-    __slots__ = ("_most", "_need", "_rest")
+    __slots__ = ("_need", "_rest", "most")
 
     def __init__(self, most: int = MAX_FRAME) -> None:
-        self._most = most
+        self.most = most
         self._rest = bytearray()
         self._need = HEADER.size
 
@@ -55,11 +57,13 @@ class Splitter:
         """The complete frames, and where the incomplete one begins. Bytes are copied once, when a frame is whole."""
         frames: list[bytes] = []
         position, end, size = 0, len(data), HEADER.size
-        unpack, most = HEADER.unpack_from, self._most
+        unpack, most = HEADER.unpack_from, self.most
         self._need = size
         while end - position >= size:
             length, inverted, checksum = unpack(data, position)
             if not 0 < length <= most or length ^ inverted != _INVERTED:
+                if length >> 16 == _TLS:
+                    raise RemoteProtocolError("it speaks TLS, which is not spoken here")
                 raise RemoteProtocolError(f"a frame of {length} bytes; frames have 1 to {most} and say so twice")
             after = position + size + length
             if after > end:

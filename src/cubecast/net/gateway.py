@@ -44,6 +44,7 @@ from cubecast.net.log.serving import LogService
 from cubecast.net.log.since import FromCut, PublisherCut
 from cubecast.net.pieces import pieces, weight
 from cubecast.net.port import GapNotice, Logged, Port
+from cubecast.net.security.buckets import Bucket
 
 MOST_SUBSCRIPTIONS = 10_000
 AT_ONCE = 10_000
@@ -56,6 +57,8 @@ TOPICS_REMEMBERED = 1_000
 """Topics for which a client may still ask about stability."""
 FULL_FOR = 2.0
 """Seconds a client's connection may stay full."""
+REQUESTS_PER_SECOND = 10_000.0
+"""Other than publications."""
 SILENT_FOR = 30.0
 """Seconds without a word after which a client is taken for dead; it sends a word every few seconds."""
 
@@ -106,21 +109,33 @@ class ClientSink:
 
     def on_end(self, error: CubecastError | None) -> None:
         if error is not None:
+            self._gateway.forget(self._number)
             self._gateway.send(Ended(self._number, str(error)))
 
 
 class Gateway:
     """One client. Frames go in through `on_frames`, out through the link; `close` when the connection is gone."""
 
-    def __init__(self, port: Port, link: Link, *, full_for: float = FULL_FOR, silent_for: float = SILENT_FOR) -> None:
+    def __init__(
+        self,
+        port: Port,
+        link: Link,
+        *,
+        full_for: float = FULL_FOR,
+        silent_for: float = SILENT_FOR,
+        requests_per_second: float = REQUESTS_PER_SECOND,
+    ) -> None:
         self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
         self._backlog: deque[Publish | AwaitStable | AwaitDurable] = deque()
         self._backlog_bytes = 0
-        self._published = 0
+        self._heard = self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
         self._waiting_for_room: asyncio.Future[None] | None = None
+        self._refused: OrderedDict[Topic, str] = OrderedDict()
+        """Why something was not published that was to be, until somebody asks."""
+        self._requests = Bucket(requests_per_second, 1.0, self._loop.time())
         self._asked = 0
         self._open: set[asyncio.Future[Any]] = set()
         self._full_timer: asyncio.TimerHandle | None = None
@@ -151,8 +166,19 @@ class Gateway:
         self._last_word = self._loop.time()
         for frame in frames:
             message = decode_from_client(frame)
+            if type(message) is not Publish:
+                self._count_request()
             self._handlers[type(message)](message)
         self._take()
+
+    def _count_request(self) -> None:
+        if self._requests.wait(self._last_word):
+            raise RemoteProtocolError("it asks more often than a client may")
+        self._requests.take(1)
+
+    def forget(self, number: int) -> None:
+        """The node ended a subscription of the client's."""
+        self._sinks.pop(number, None)
 
     def close(self) -> None:
         """The client is gone."""
@@ -251,6 +277,9 @@ class Gateway:
     # Publications, in the order they came
 
     def _on_publish(self, message: Publish) -> None:
+        self._heard += 1
+        if message.number != self._heard:
+            raise RemoteProtocolError(f"publication {message.number} where {self._heard} was expected: one is repeated")
         size = weight(message.payloads)
         self._backlog_bytes += size
         if not message.payloads or self._backlog_bytes > CREDIT + size:
@@ -291,6 +320,9 @@ class Gateway:
             if len(self._accepted) > TOPICS_REMEMBERED:
                 self._accepted.popitem(last=False)
         except BadInput as error:
+            self._refused[message.topic] = str(error)
+            if len(self._refused) > TOPICS_REMEMBERED:
+                self._refused.popitem(last=False)
             self.send(Taken(message.number, str(error)))
         except CubecastError as error:
             self._link.abort(f"the node takes no publications any more: {error}")
@@ -305,9 +337,11 @@ class Gateway:
 
     def _await_stable(self, message: AwaitStable) -> None:
         accepted = self._accepted.get(message.topic)
-        if accepted is None:
+        refused = self._refused.pop(message.topic, None)
+        if accepted is None or refused is not None:
             self._asked -= 1
-            self.send(Stable(message.request, f"this node knows of no publication of yours on {message.topic}"))
+            unknown = f"this node knows of no publication of yours on {message.topic}"
+            self.send(Stable(message.request, refused or unknown, refused is not None))
             return
 
         def done(future: asyncio.Future[None]) -> None:

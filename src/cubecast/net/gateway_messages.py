@@ -94,6 +94,8 @@ class Stable(msgspec.Struct, frozen=True, array_like=True, tag=17):
     request: int
     unknown: str | None = None
     """Why nobody will ever know."""
+    refused: bool = False
+    """It is known after all: none of it was published, for that reason."""
 
 
 class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=18):

@@ -52,6 +52,18 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
     newest: int
     cluster: str
     name: str
+    token: str | None = None
+    key: str | None = None
+    """The name of a principal whose private key it has: it asks for a challenge."""
+
+    def __repr__(self) -> str:
+        return f"ClientGreeting({self.name!r})"  # without the token, which belongs into no log
+
+
+class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof"):
+    """The answer to a challenge, instead of a second greeting."""
+
+    signature: bytes
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
@@ -65,6 +77,12 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
     """For somebody who joins: an id that is free and the incarnation to take it in."""
 
 
+class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge"):
+    """For a client that says to have a key: sign this."""
+
+    challenge: bytes
+
+
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     reason: str
     retry: bool
@@ -73,14 +91,15 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 
 
 Opening: TypeAlias = Greeting | JoinRequest | ClientGreeting
-Answer: TypeAlias = Accepted | Refused
+Answer: TypeAlias = Accepted | Refused | Challenge
 
 _encoder = msgspec.msgpack.Encoder()
 _openings: msgspec.msgpack.Decoder[Opening] = msgspec.msgpack.Decoder(Opening)
+_proofs = msgspec.msgpack.Decoder(Proof)
 _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
 
-def encode(message: Opening | Answer) -> bytes:
+def encode(message: Opening | Answer | Proof) -> bytes:
     return _encoder.encode(message)
 
 
@@ -92,6 +111,13 @@ def decode_opening(frame: bytes) -> Opening:
     if opening.magic != MAGIC:
         raise RemoteProtocolError("this is not a cubecast greeting")
     return opening
+
+
+def decode_proof(frame: bytes) -> Proof:
+    try:
+        return _proofs.decode(frame)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"this is not the answer to a challenge: {error}") from None
 
 
 def decode_answer(frame: bytes) -> Answer:

@@ -11,6 +11,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
+from cubecast.net.security.dialling import Dialling
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +28,18 @@ class Admission:
     is_founder: bool = False
 
 
-async def apply_for_a_place(config: NodeConfig, instance: bytes, attempt: int) -> Admission:
+async def apply_for_a_place(
+    config: NodeConfig, instance: bytes, attempt: int, secure: Dialling | None = None
+) -> Admission:
     """Ask the members we know of; without any, found a cluster."""
     remembered = _remembered(config)
     if config.join:
-        return await _ask_members(config, config.join, instance, attempt, remembered)
+        return await _ask_members(config, config.join, instance, attempt, remembered, secure)
     others = tuple(address for node, address in config.peers.items() if node != config.node)
     node = config.node or 0
     if others:
         try:
-            return await _ask_members(config, others, instance, attempt, remembered, attempts=1)
+            return await _ask_members(config, others, instance, attempt, remembered, secure, attempts=1)
         except BadInput as error:
             log.info("nobody takes part yet: %s", error)
         others_at = {peer: address for peer, address in config.peers.items() if peer != node}
@@ -51,16 +54,19 @@ async def _ask_members(
     instance: bytes,
     attempt: int,
     remembered: Incarnation,
+    secure: Dialling | None,
     attempts: int = ATTEMPTS,
 ) -> Admission:
     problem = ""
     request = JoinRequest(MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt)
     for turn in range(attempts):
+        hopeless = 0
         for member in members:
             try:
-                connection, answer = await call(member, request)
+                connection, answer = await call(member, request, secure=secure)
             except (OSError, RemoteProtocolError) as error:
                 problem = f"no member answers at {member}: {error or type(error).__name__}"
+                hopeless += isinstance(error, RemoteProtocolError)
                 continue
             connection.close()
             if isinstance(answer, Accepted) and answer.offer is not None:
@@ -70,6 +76,8 @@ async def _ask_members(
                 problem = f"{member} refuses: {answer.reason}"
                 if not answer.retry:
                     raise BadInput(problem)
+        if hopeless == len(members):
+            break  # no cubecast node, or one that does not believe us: another try would end the same way
         if turn + 1 < attempts:
             await asyncio.sleep(PAUSE * (turn + 1))
     raise BadInput(problem)

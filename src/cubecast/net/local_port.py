@@ -78,6 +78,7 @@ class LocalPort:
             self._call("follow", self._subscriptions.interest)
         else:
             if self._subscriptions.attach(number, pattern):
+                self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
                 self._call("subscribe", pattern)
             self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number

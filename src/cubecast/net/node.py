@@ -23,6 +23,8 @@ from cubecast.net.log.recorder import open_recorder
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.security.dialling import for_node
+from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
@@ -46,21 +48,24 @@ class LiveNode:
     """Make it, `await start()`, use its `port`, `await close()`."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self.config = config
+        self.security = Security(config)
+        self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
         events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
-        self._peers = Peers(self._directory, events, config)
-        self.reception = Reception(config, self._directory, self._peers)
+        self._peers = Peers(self._directory, events, config, self.security)
+        self.reception = Reception(config, self._directory, self._peers, self.security)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
         self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.clients.limits = config.limits
+        self.security.on_policy = self.clients.renew
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
-        self.reloads: list[Prepare] = [self._prepare]
+        self.reloads: list[Prepare] = [self.security.prepare, self._prepare]
         """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
         self.observer: Observer | None = None
@@ -82,7 +87,9 @@ class LiveNode:
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
-                self._live(await apply_for_a_place(self.config, self.instance, attempt), str(address))
+                secure = for_node(self.security, self.config.cluster)
+                admission = await apply_for_a_place(self.config, self.instance, attempt, secure)
+                self._live(admission, str(address))
                 try:
                     await self._active
                     await self._fill_log()
@@ -119,7 +126,8 @@ class LiveNode:
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
 
-            self.web = WebServer(self, self.config.http)
+            self.web = WebServer(self, self.config.http, tls=self.security.web_tls(self.config.http))
+            self.security.guard(self.web.gate)
             await self.web.open()
 
     def _live(self, admission: Admission, address: str) -> None:
@@ -248,6 +256,7 @@ class LiveNode:
             self.port.reconfigure(config)
             self._peers.reconfigure(config)
             self.reception.reconfigure(config)
+            self.clients.limits = config.limits
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:
                 self._driver.deferral_budget = config.peer_budget

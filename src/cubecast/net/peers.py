@@ -17,10 +17,12 @@ from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
-from cubecast.net.connection import Connection
+from cubecast.net.connection import Connection, Traffic
 from cubecast.net.directory import Directory
 from cubecast.net.framing import header
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
+from cubecast.net.security.dialling import for_node
+from cubecast.net.security.security import Security
 from cubecast.net.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -61,10 +63,11 @@ class _Dial:
 
 
 class Peers:
-    def __init__(self, directory: Directory, events: Events, config: NodeConfig) -> None:
+    def __init__(self, directory: Directory, events: Events, config: NodeConfig, security: Security) -> None:
         self._directory = directory
         self._events = events
         self._cluster = config.cluster
+        self._security = security
         self._budget = config.peer_budget
         self._patience = config.patience
         self._dial_through = config.dial_through
@@ -78,6 +81,7 @@ class Peers:
         self.dropped = 0
         """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
+        self.traffic = Traffic()
 
     # Sending
 
@@ -200,7 +204,8 @@ class Peers:
             raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
         address = self._dial_through.get(node) or Address.parse(place.address)
-        connection, answer = await call(address, greeting, budget=self._budget)
+        secure = for_node(self._security, self._cluster)
+        connection, answer = await call(address, greeting, budget=self._budget, secure=secure)
         if isinstance(answer, Refused):
             connection.close()
             if not answer.retry or answer.newest_incarnation >= me.incarnation:
@@ -216,7 +221,7 @@ class Peers:
         old = self._links.get(node)
         self._links[node] = connection
         connection.flush()
-        connection.turn = self.turn
+        connection.turn, connection.traffic = self.turn, self.traffic
         connection.label = f"node {node}"
         if old is not None:
             old.close()  # the peer would not call if it still had this one

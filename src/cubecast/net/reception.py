@@ -4,70 +4,90 @@ import asyncio
 import errno
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
+from cubecast.net.framing import MAX_FRAME
 from cubecast.net.handshake import (
     VERSION,
     Accepted,
+    Challenge,
     ClientGreeting,
     Greeting,
     JoinRequest,
+    Opening,
     Refused,
     decode_opening,
+    decode_proof,
     encode,
     objection,
 )
 from cubecast.net.peers import Peers
+from cubecast.net.security.door import OPEN_VISITOR, Visitor, admit, prove
+from cubecast.net.security.security import Security
+from cubecast.net.security.strangers import Stranger, Strangers
+
+if TYPE_CHECKING:
+    from cubecast.net.security.listener import TlsListener
 
 log = logging.getLogger(__name__)
 
-GREETING_TIME = 5.0
-"""Seconds a caller has to say who it is."""
-MAX_STRANGERS = 256
-"""Connections that have not said who they are."""
-
 
 class Reception:
-    def __init__(self, config: NodeConfig, directory: Directory, peers: Peers) -> None:
+    def __init__(self, config: NodeConfig, directory: Directory, peers: Peers, security: Security) -> None:
         self._config = config
         self._directory = directory
         self._peers = peers
-        self._server: asyncio.Server | None = None
-        self._strangers: dict[Connection, asyncio.TimerHandle] = {}
+        self._security = security
+        self._server: asyncio.Server | TlsListener | None = None
+        self._strangers = Strangers(config.limits)
+        self._by_connection: dict[Connection, Stranger] = {}
         self.address = config.listen
         self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
         """Told of callers that were sent away, for those who observe."""
-        self.on_client: Callable[[Connection, ClientGreeting], Refused | None] = lambda connection, greeting: Refused(
+        self.on_client: Callable[[Connection, ClientGreeting, Visitor], Refused | None] = lambda *_: Refused(
             "this node takes no clients", retry=False
         )
 
     async def open(self) -> Address:
         """Listen; the address that others dial."""
         listen = self._config.listen
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._stranger, listen.host, listen.port, backlog=1024)
+            port = await self._listen(listen)
         except OSError as error:
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be opened: {error.strerror or error}"
             raise BadInput(f"address {listen} {reason}; choose another one with --listen") from None
         except ValueError as error:
             raise BadInput(f"address {listen} is none: {error}; choose another one with --listen") from None
-        port = self._server.sockets[0].getsockname()[1]
         self.address = self._config.advertise or Address(listen.host, port)
         return self.address
 
+    async def _listen(self, listen: Address) -> int:
+        if self._security.tls is not None:
+            # Here, because it brings a library along that a node without TLS does without.
+            from cubecast.net.security.listener import TlsListener
+
+            self._server = TlsListener(self._security.tls, self._strangers, self._stranger)
+            self._server.on_refused = lambda detail: self.on_refused("refused", detail)
+            return await self._server.open(listen)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(self._stranger, listen.host, listen.port, backlog=1024)
+        self._server = server
+        port: int = server.sockets[0].getsockname()[1]
+        return port
+
     def reconfigure(self, config: NodeConfig) -> None:
         self._config = config
+        self._strangers.limits = config.limits
 
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-            for connection in list(self._strangers):
-                connection.abort("this node closes")
+            self._strangers.abort_all("this node closes")
             self._server = None
 
     @property
@@ -75,53 +95,77 @@ class Reception:
         """How many callers have not said who they are."""
         return len(self._strangers)
 
-    def _stranger(self) -> Connection:
+    def _stranger(self, known: Stranger | None = None) -> Connection:
+        """`known` since before its TLS handshake."""
+
+        def came(connection: Connection) -> None:
+            if known is None:
+                self._by_connection[connection] = self._strangers.arrive(connection.host, connection.abort)
+            else:
+                known.abort = connection.abort
+                self._by_connection[connection] = known
+
+        config = self._config
         return Connection(
-            on_open=self._came, on_frames=self._greeted, on_lost=self._left, budget=self._config.peer_budget
+            on_open=came,
+            on_frames=self._greeted,
+            on_lost=self._left,
+            budget=config.peer_budget,
+            most=config.limits.first_frame,
         )
 
-    def _came(self, connection: Connection) -> None:
-        loop = asyncio.get_running_loop()
-        self._strangers[connection] = loop.call_later(GREETING_TIME, connection.abort, "it did not greet in time")
-        if len(self._strangers) > MAX_STRANGERS:
-            # The one that has been silent for longest: who means to greet does it at once.
-            silent = next(iter(self._strangers))
-            self._strangers.pop(silent).cancel()
-            silent.abort("too many callers that do not say who they are")
-
     def _left(self, connection: Connection, error: Exception | None) -> None:
-        timer = self._strangers.pop(connection, None)
-        if timer is not None:
-            timer.cancel()
+        stranger = self._by_connection.pop(connection, None)
+        if stranger is not None and self._strangers.leave(stranger):
             log.info("a caller left without a greeting: %s", error or "closed", extra={"client": connection.label})
             if isinstance(error, RemoteProtocolError):
                 self.on_refused("refused-frame", f"{connection.label}: {error}")
 
     def _greeted(self, connection: Connection, frames: list[bytes]) -> None:
-        opening = decode_opening(frames[0])
+        stranger = self._by_connection.get(connection)
+        if stranger is None:
+            return  # refused already, and not gone yet
+        visitor: Visitor | Refused = OPEN_VISITOR
+        if stranger.asked is not None:
+            opening: Opening = stranger.asked[0]
+            visitor, refusal = prove(self._security.policy, stranger, decode_proof(frames[0])), None
+        else:
+            opening = decode_opening(frames[0])
+            refusal = objection(opening, self._config.cluster)
+            if refusal is None and isinstance(opening, ClientGreeting):
+                answer = admit(self._security.policy, connection, opening)
+                if isinstance(answer, Challenge):
+                    stranger.asked = opening, answer
+                    connection.send(encode(answer))
+                    return
+                visitor = answer
+        del self._by_connection[connection]
+        self._strangers.leave(stranger)
         connection.early = frames[1:]
-        self._strangers.pop(connection).cancel()
-        refusal = objection(opening, self._config.cluster)
-        if refusal is None:
-            match opening:
-                case Greeting():
-                    refusal = self._peers.accept(connection, opening)
-                case JoinRequest():
-                    refusal = self._offer(connection, opening)
-                case ClientGreeting():
-                    refusal = self.on_client(connection, opening)
+        connection.allow_frames(MAX_FRAME)
+        refusal = refusal or self._take(connection, opening, visitor)
         if refusal is not None:
             level = logging.INFO if refusal.retry else logging.WARNING
-            log.log(level, "a caller was refused: %s", refusal.reason, extra={"client": connection.label})
+            log.log(level, "a caller was refused: %.200s", refusal.reason, extra={"client": connection.label})
             self.on_refused("refused", f"{connection.label}: {refusal.reason}")
             connection.send(encode(refusal))
             connection.close()
+
+    def _take(self, connection: Connection, opening: Opening, visitor: Visitor | Refused) -> Refused | None:
+        match opening:
+            case Greeting():
+                return self._security.objection(connection, opening) or self._peers.accept(connection, opening)
+            case JoinRequest():
+                return self._security.objection(connection, opening) or self._offer(connection, opening)
+            case ClientGreeting():
+                return self.on_client(connection, opening, visitor) if isinstance(visitor, Visitor) else visitor
 
     def _offer(self, connection: Connection, request: JoinRequest) -> Refused | None:
         me, now = self._directory.me, asyncio.get_running_loop().time()
         if me is None:
             return Refused("this node is not ready yet", retry=True)
-        offer = self._directory.offer(now, request.instance, request.wanted, request.attempt)
+        wanted = self._security.wanted(connection, request)
+        offer = self._directory.offer(now, request.instance, wanted, request.attempt)
         if isinstance(offer, Refused):
             return offer
         places = list(self._directory.places.values())

@@ -120,7 +120,8 @@ class RemotePublications:
         self._wake()
 
     def on_stable(self, message: Stable) -> None:
-        self._answer(message.request, None if message.unknown is None else OutcomeUnknown(message.unknown))
+        kind = BadInput if message.refused else OutcomeUnknown
+        self._answer(message.request, None if message.unknown is None else kind(message.unknown))
 
     def on_durable(self, message: Durable) -> None:
         if message.error is None:

@@ -29,6 +29,8 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self._all: dict[int, Subscription] = {}
+        self._wild: dict[int, Subscription] = {}
+        """Those with wildcards, to be asked about each new topic."""
         self._numbers = 0
         self._by_topic: dict[Topic, list[Subscription]] = {}
         self._confirmed: set[Topic] = set()
@@ -43,6 +45,8 @@ class Subscriptions:
         subscription = Subscription(pattern, matcher(pattern), sink)
         self._numbers += 1
         self._all[self._numbers] = subscription
+        if subscription.is_wild:
+            self._wild[self._numbers] = subscription
         return self._numbers
 
     def attach(self, number: int, topic: Topic) -> bool:
@@ -55,12 +59,13 @@ class Subscriptions:
 
     def attach_matching(self, topic: Topic) -> None:
         """A topic came up that a wildcard selects."""
-        for number, one in self._all.items():
-            if one.is_wild and topic not in one.topics and one.matches(topic):
+        for number, one in self._wild.items():
+            if topic not in one.topics and one.matches(topic):
                 self.attach(number, topic)
 
     def close(self, number: int) -> Subscription | None:
         subscription = self._all.pop(number, None)
+        self._wild.pop(number, None)
         if subscription is not None:
             for topic in subscription.topics:
                 listening = self._by_topic[topic]
@@ -73,7 +78,7 @@ class Subscriptions:
         return subscription
 
     def end_all(self, error: CubecastError | None) -> None:
-        subscriptions, self._all = list(self._all.values()), {}
+        subscriptions, self._all, self._wild = list(self._all.values()), {}, {}
         self._by_topic.clear()
         for subscription in subscriptions:
             subscription.sink.on_end(error)
@@ -105,9 +110,8 @@ class Subscriptions:
 
     def interest_known(self) -> None:
         """Nobody publishes what a wildcard selects without addressing this node."""
-        for subscription in list(self._all.values()):
-            if subscription.is_wild:
-                self._become_ready(subscription)
+        for subscription in list(self._wild.values()):
+            self._become_ready(subscription)
 
     def check_ready(self, subscription: Subscription) -> None:
         if not subscription.is_wild and all(topic in self._confirmed for topic in subscription.topics):
@@ -142,7 +146,7 @@ class Subscriptions:
     @property
     def interest(self) -> Selection | None:
         """What the patterns with wildcards select; None when there are none."""
-        patterns = [one.pattern for one in self._all.values() if one.is_wild]
+        patterns = [one.pattern for one in self._wild.values()]
         return Selection(patterns) if patterns else None
 
     def names(self, topic: Topic) -> bool:
@@ -164,7 +168,7 @@ class Subscriptions:
 
     @property
     def is_wild(self) -> bool:
-        return any(one.is_wild for one in self._all.values())
+        return bool(self._wild)
 
     def is_paused(self, topic: Topic) -> bool:
         return any(one.is_paused for one in self._by_topic.get(topic, ()))

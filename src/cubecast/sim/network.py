@@ -5,7 +5,7 @@ A packet handed over at time t is processed for `processing`, waits until the qu
 be free is all there is to know. Faults decide, per packet, how many copies arrive and how late.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,16 +49,6 @@ class Network:
         """How long after an event its packets arrive at the earliest; 0 when nothing can be said."""
         known = self.plain and self.constant
         return self.processing + self.transmission + self.constant if known else 0.0
-
-    def count(self, packets: Iterable[Any], copies_of_each: Iterable[int]) -> None:
-        """What was put on the links."""
-        volume = messages = 0
-        for packet, copies in zip(packets, copies_of_each, strict=True):
-            volume += len(packet.frame) * copies
-            if packet.publication:
-                messages += len(packet.payloads) * copies
-        self.bytes += volume
-        self.messages += messages
 
     def carry(self, now: float, source: NodeId, destinations: tuple[NodeId, ...], packet: Any) -> None:
         """A copy of the encoded packet to each destination, in this order. The hot path: only for a plain network."""

@@ -50,9 +50,10 @@ class WindowStatistics:
         """Which arrivals are a single publication of somebody else, of a topic their node is subscribed to."""
         _, node, _, row = window.arrivals
         if self._members.shape[1] <= len(self._topics):
+            subscriptions = self._world.subscriptions
             self._members = np.zeros((self._world.network.size, len(self._topics) + 1), bool)  # the last is NO_TOPIC
-            for where, topics in self._world.subscriptions.items():
-                self._members[where, [self._topics[topic] for topic in topics if topic in self._topics]] = True
+            for topic, number in self._topics.items():
+                self._members[list(subscriptions), number] = [topic in some for some in subscriptions.values()]
         single: NDArray[np.bool_] = (window.freight.message != SEVERAL)[row]
         foreign: NDArray[np.bool_] = window.freight.source[row] != node
         wanted: NDArray[np.bool_] = self._members[node, window.freight.topic[row]]

@@ -10,8 +10,7 @@ nodes sent is put back into the order of the events that sent it, so events keep
 order of scheduling), and the digest of the run is the same. Events under way are columns of numbers, not objects.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -43,7 +42,6 @@ class Windows:
         self._calendar = Calendar(world.network.lookahead * _SHARE)
         self._queues = OutputQueues(world.network)
         self._statistics = WindowStatistics(world, self._topics)
-        self._receive = {node: _receiver(machine) for node, machine in world.machines.items()}
 
     def run(self, initial: Arrivals, packets: list[Any]) -> None:
         """`initial` in the order of time, then of scheduling; its rows are those of the packets."""
@@ -69,10 +67,14 @@ class Windows:
         starts = np.flatnonzero(np.diff(turns, prepend=-1))
         sizes = np.diff(starts, append=len(turns))
         for turn, size in zip(turns[starts].tolist(), sizes.tolist(), strict=True):
+            machine, series = world.machines[turn >> 1], islice(events, size)
             if turn & 1:
-                self._request(world.machines[turn >> 1], islice(events, size), outcomes)
+                self._request(machine, series, outcomes)
+            elif hasattr(type(machine), "on_packets"):  # not that of a machine inside: a wrapper sees every packet
+                cast(Bulk, machine).on_packets(series, outcomes)
             else:
-                self._receive[turn >> 1](islice(events, size), outcomes)
+                for number, moment, peer, packet in series:
+                    outcomes.add(number, machine.on_packet(moment, peer, packet))
         for number, effect in outcomes.others:
             world.now = float(time[number])
             world.interpret(int(node[number]), effect)
@@ -101,16 +103,6 @@ class Windows:
         destination = np.fromiter(chain.from_iterable(outcomes.peers), np.uint16, len(by))
         sent = Arrivals(arrival, destination, node[by].astype(np.int32), np.repeat(rows, copies))
         self._calendar.add(sent.taken(stable(window.place[by])), freight)
-
-
-def _receiver(machine: Machine) -> Callable[[Series, Outcomes], None]:
-    """Of the class, that is: what stands between a machine and the world has its reasons to see packet after packet."""
-    return cast(Bulk, machine).on_packets if hasattr(type(machine), "on_packets") else partial(_one_by_one, machine)
-
-
-def _one_by_one(machine: Machine, series: Series, outcomes: Outcomes) -> None:
-    for number, time, sender, packet in series:
-        outcomes.add(number, machine.on_packet(time, sender, packet))
 
 
 def _sets_timers(machine: Any) -> bool:

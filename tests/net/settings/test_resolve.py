@@ -212,9 +212,9 @@ def test_every_setting_of_a_node_is_documented():
 
 
 def test_a_cluster_file_is_right_for_each_of_its_nodes(file: Path):
-    file.write_text('dimension = 1\npeers = { 0 = "a:1", 1 = "b:1" }\n')
+    file.write_text('dimension = 1\ninsecure = true\npeers = { 0 = "a:1", 1 = "b:1" }\n')
     assert check_file(NodeConfig, file, {}) == []
-    file.write_text('dimension = 1\npeers = { 0 = "a:1", 2 = "b:1" }\n')
+    file.write_text('dimension = 1\ninsecure = true\npeers = { 0 = "a:1", 2 = "b:1" }\n')
     (problem,) = check_file(NodeConfig, file, {})
     assert problem == f"{file}: id 2 does not exist in a cube of 2; raise the dimension"
     file.write_text('peers = { x = "a:1" }\n')

@@ -44,9 +44,10 @@ def test_what_happened_is_what_it_says():
             assert subscriber["cubecast_held_messages", ""] == 0
             assert publisher["cubecast_stability_seconds_count", ""] == 20
             assert publisher["cubecast_delivery_latency_seconds_count", ""] >= 1
-            assert publisher["cubecast_sent_bytes_total", "payload"] >= 20 * len(b"12345")
-            assert publisher["cubecast_sent_bytes_total", "metadata"] > 0
-            assert publisher["cubecast_metadata_sampled_total", ""] >= 1
+            assert publisher["cubecast_sent_bytes_total", ""] >= 40 * len(b"12345")
+            assert publisher["cubecast_received_packets_total", ""] > 0
+            assert publisher["cubecast_publication_sampled_total", ""] >= 1
+            assert publisher["cubecast_publication_sampled_bytes_total", "payload"] >= 5
             assert (publisher["cubecast_members", "alive"], publisher["cubecast_members", "self"]) == (2, 1)
             assert publisher["cubecast_links", ""] == 2
             assert publisher["process_resident_memory_bytes", ""] > 1e6

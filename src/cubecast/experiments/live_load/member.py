@@ -15,6 +15,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
+from cubecast.net.security.settings import TlsSettings
 
 TOPIC = "chat"
 MOST_AT_ONCE = 256
@@ -35,6 +36,7 @@ class Load:
     messages: int | None = None
     """How many each member publishes; as many as it can when None."""
     journal: Path | None = None
+    tls: TlsSettings | None = None
     observe: bool = False
     data: Path | None = None
     """Where each member keeps a log of everything, when it does."""
@@ -64,6 +66,7 @@ class Member:
             observe=load.observe,
             data=None if load.data is None else load.data / f"member-{self._number}",
             log=() if load.data is None else (">",),
+            tls=load.tls,
         )
         node = LiveNode(config)
         await node.start()

@@ -49,14 +49,13 @@ def _oldest(seen: Observer) -> float:
     return max((now - since for since, _, _ in seen.meter.held.values()), default=0.0)
 
 
+def _slow(seen: Observer) -> dict[str, float]:
+    """Publications that wait for subscribers that read slowly, per topic."""
+    return {} if seen.driver is None else {topic: float(count) for topic, count in seen.driver.held_back.items()}
+
+
 def _queues(seen: Observer) -> dict[str, float]:
     return {str(node): float(size) for node, size in seen.peers.queued.items()}
-
-
-def _sent(seen: Observer) -> dict[str, float]:
-    meter = seen.meter
-    control = meter.bytes_out - meter.payload_out - meter.metadata_out
-    return {"payload": meter.payload_out, "metadata": meter.metadata_out, "control": control}
 
 
 def _dropped(seen: Observer) -> dict[str, float]:
@@ -116,24 +115,28 @@ MESSAGES = (
 )
 
 TRAFFIC = (
-    Metric("cubecast_sent_bytes_total", "Bytes sent to peers, by what they are.", label="part", read_many=_sent),
-    Metric("cubecast_received_bytes_total", "Bytes received from peers.", lambda seen: seen.meter.bytes_in),
-    Metric("cubecast_sent_packets_total", "Packets sent to peers.", lambda seen: seen.meter.packets_out),
-    Metric("cubecast_received_packets_total", "Packets received from peers.", lambda seen: seen.meter.packets_in),
+    Metric("cubecast_sent_bytes_total", "Bytes sent to peers.", lambda seen: seen.peers.traffic.bytes_out),
+    Metric("cubecast_received_bytes_total", "Bytes received from peers.", lambda seen: seen.peers.traffic.bytes_in),
+    Metric("cubecast_sent_packets_total", "Packets sent to peers.", lambda seen: seen.peers.traffic.frames_out),
+    Metric("cubecast_received_packets_total", "Packets received from peers.", lambda o: o.peers.traffic.frames_in),
+    Metric("cubecast_client_sent_bytes_total", "Bytes sent to clients.", lambda o: o.clients.traffic.bytes_out),
+    Metric(
+        "cubecast_client_received_bytes_total", "Bytes received from clients.", lambda o: o.clients.traffic.bytes_in
+    ),
     Metric(
         "cubecast_received_publications_total",
         "Publications received from peers, each copy counted.",
         lambda seen: seen.meter.publications_in,
     ),
     Metric(
-        "cubecast_metadata_sampled_bytes_total",
-        "Bytes of the parts of some publications' metadata; divide by cubecast_metadata_sampled_total.",
+        "cubecast_publication_sampled_bytes_total",
+        "Bytes of some publications sent to peers, by part; divide by cubecast_publication_sampled_total.",
         label="part",
         read_many=lambda seen: {part: seen.meter.metadata.parts[part] for part in PARTS},
     ),
     Metric(
-        "cubecast_metadata_sampled_total",
-        "Publications whose metadata was measured by part.",
+        "cubecast_publication_sampled_total",
+        "Publications sent to peers whose parts were measured.",
         lambda seen: seen.meter.metadata.looked_at,
     ),
     Metric("cubecast_duplicates_total", "Publications that came again.", lambda seen: seen.meter.duplicates),
@@ -148,9 +151,21 @@ TRAFFIC = (
         label="peer",
         read_many=lambda seen: _largest(_queues(seen)),
     ),
+    Metric("cubecast_client_queues_bytes", "Bytes that wait for clients to read.", lambda o: sum(o.clients.queued)),
+    Metric(
+        "cubecast_held_back",
+        "Publications that wait for subscribers that read slowly.",
+        lambda o: sum(_slow(o).values()),
+    ),
+    Metric(
+        "cubecast_topic_held_back",
+        "The same per topic, the largest ones.",
+        label="topic",
+        read_many=lambda seen: _largest(_slow(seen)),
+    ),
     Metric(
         "cubecast_deferred_bytes",
-        "Bytes of publications that wait for subscribers that read slowly.",
+        "Their bytes.",
         lambda seen: 0 if seen.driver is None else seen.driver.deferred_bytes,
     ),
 )

@@ -19,6 +19,12 @@ class Histogram:
         self.counts[bisect_left(BOUNDS, seconds)] += weight
         self.sum += seconds * weight
 
+    def with_zeros(self, zeros: int) -> "Histogram":
+        """The same, and so many values of nothing."""
+        more = Histogram()
+        more.counts, more.sum = [self.counts[0] + zeros, *self.counts[1:]], self.sum
+        return more
+
     @property
     def count(self) -> int:
         return sum(self.counts)

@@ -8,7 +8,6 @@ publication are asked again, so that what takes long is not left out.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -28,8 +27,6 @@ MOST_ASKED = 3
 """Members asked about one publication, others each time."""
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds before a member that has not delivered it yet is asked again; then it is given up."""
-REMEMBERED = 4096
-"""Deliveries whose time a node remembers."""
 DRIFT = 1e-4
 """How much two clocks may drift apart, seconds in a second."""
 MOST_OPEN = 256
@@ -75,23 +72,19 @@ class Latency:
         self.histogram, self.uncertainty = Histogram(), Histogram()
         self.given_up = 0
         """Deliveries that were followed and never learned of."""
-        self._deliveries: deque[tuple[Topic, MessageId, int, float]] = deque(maxlen=REMEMBERED)
         self._open: dict[int, _Open] = {}
         self._numbers = 0
         self._turn = 0
         self._next = 0.0
         self._clocks: dict[NodeId, tuple[float, float, float]] = {}
         """Per peer: how far its clock is ahead, by how much that may be wrong, when it was measured."""
-        meter.on_delivered, meter.on_stable = self._delivered, self._stable
+        meter.on_stable = self._stable
 
     def forget(self, peer: NodeId) -> None:
         """Another process may answer there now."""
         self._clocks.pop(peer, None)
 
     # What the meter sees
-
-    def _delivered(self, now: float, topic: Topic, message: MessageId, count: int) -> None:
-        self._deliveries.append((topic, message, count, now))
 
     def _stable(self, now: float, topic: Topic, first: int, published: float) -> None:
         machine = self._meter.machine
@@ -138,7 +131,7 @@ class Latency:
         found = next(
             (
                 now
-                for topic, first, count, now in reversed(self._deliveries)
+                for topic, first, count, now in reversed(self._meter.recent)
                 if first[:2] == message[:2] and topic == question.topic
                 if first.counter <= message.counter < first.counter + count
             ),

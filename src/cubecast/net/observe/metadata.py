@@ -1,29 +1,35 @@
-"""What travels with the messages, by part: exact for one publication in so many, because it means encoding it again."""
+"""What travels with the messages, by part. That means encoding a publication again, so only some are looked at."""
 
 import msgspec
 
+from cubecast.net.framing import HEADER
 from cubecast.protocol.vcube.cubecast.packets import Publication
+from cubecast.wire.codec import encode
 
-EVERY = 64
-PARTS = ("barrier", "destinations", "starts")
+EVERY = 32
+PARTS = ("payload", "barrier", "destinations", "starts", "rest")
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Metadata:
-    __slots__ = ("_until_next", "looked_at", "parts")
+    __slots__ = ("looked_at", "parts")
 
     def __init__(self) -> None:
-        self._until_next = 1
         self.looked_at = 0
-        """Publications whose parts were measured."""
+        """Publications, each copy counted."""
         self.parts = dict.fromkeys(PARTS, 0)
+        """Their bytes; the frame around them is part of the rest."""
 
-    def look(self, packet: Publication) -> None:
-        self._until_next -= 1
-        if not self._until_next:
-            self._until_next = EVERY
-            self.looked_at += 1
-            self.parts["barrier"] += len(_encode(packet.dependencies))
-            self.parts["destinations"] += len(_encode((packet.members, packet.epochs)))
-            self.parts["starts"] += len(_encode(packet.starts))
+    def look(self, packet: Publication, copies: int) -> None:
+        frame = packet.frame or encode(packet)
+        found = {
+            "payload": sum(map(len, packet.payloads)),
+            "barrier": len(_encode(packet.dependencies)),
+            "destinations": len(_encode((packet.members, packet.epochs))),
+            "starts": len(_encode(packet.starts)),
+        }
+        found["rest"] = len(frame) + HEADER.size - sum(found.values())
+        self.looked_at += copies
+        for part, size in found.items():
+            self.parts[part] += copies * size

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.framing import HEADER
 from cubecast.net.observe.histogram import Histogram
-from cubecast.net.observe.metadata import Metadata
+from cubecast.net.observe.metadata import EVERY, Metadata
 from cubecast.protocol.contract import (
     Acknowledged,
     Deliver,
@@ -27,10 +26,11 @@ from cubecast.protocol.contract import (
 from cubecast.protocol.vcube.cubecast.inspection import has_delivered
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.wire.codec import encode
 
 Held = tuple[float, int, int]
 """Since when, how many messages, how many bytes."""
+REMEMBERED = 4096
+"""Deliveries whose time is remembered."""
 
 
 class Notice(Protocol):
@@ -40,98 +40,86 @@ class Notice(Protocol):
 
 
 class Meter:
-    """`step` is called between a step of the machine and the carrying out of its effects."""
+    """`step` is called between a step of the machine and the carrying out of its effects. What it does is written out
+    in one function, because calling others would cost more than the work."""
 
     def __init__(self, notice: Notice) -> None:
         self.machine: Cubecast | None = None
         self._notice = notice
-        self.packets_in = self.packets_out = self.bytes_in = self.bytes_out = 0
-        self.publications_in = self.publications_out = self.payload_out = self.metadata_out = 0
+        self.publications_in = 0
+        """Each copy counted."""
         self.delivered: dict[Topic, int] = {}
         self.published: dict[Topic, int] = {}
         self.batches_delivered = self.batches_published = 0
-        self.duplicates = self.discarded = self.repeated = self.gaps = self.missing = 0
-        self.incarnations = 0
+        self.duplicates = self.discarded = self.repeated = self.gaps = self.missing = self.incarnations = 0
+        self.at_once = 0
+        """Messages that were delivered the moment they arrived."""
         self.held: dict[tuple[Topic, MessageId], Held] = {}
         self.held_bytes = 0
-        self.holding, self.stability = Histogram(), Histogram()
+        self._waited, self.stability = Histogram(), Histogram()
         self.metadata = Metadata()
-        self.on_delivered: Callable[[float, Topic, MessageId, int], None] | None = None
-        """Called with (now, topic, message, count) of a delivery, while somebody samples."""
+        self._until_look = 1
+        self.recent: deque[tuple[Topic, MessageId, int, float]] = deque(maxlen=REMEMBERED)
+        """The last deliveries: topic, first message, messages, when."""
         self.on_stable: Callable[[float, Topic, int, float], None] | None = None
         """Called with (now, topic, first, published at) of an own publication that is stable."""
         self._unstable: dict[Topic, deque[tuple[int, int, float]]] = {}
 
     def step(self, name: str, now: float, arguments: Sequence[Any], effects: Effects) -> None:
-        arrived = None
+        arrived: MessageId | None = None
         if name == "packet":
             packet = arguments[1]
-            self.packets_in += 1
-            self.bytes_in += len(packet.frame) + HEADER.size
             if packet.publication:
                 self.publications_in += 1
                 if packet.bundle:
                     self._bundle(now, packet, effects)
-                    return
-                arrived = packet.message
-        is_delivered = self._effects(now, effects, arrived, name == "on_timer" and arguments[0] is Timer.RETRY)
-        if arrived is not None and not is_delivered:
-            self._not_delivered(now, packet.topic, arrived, packet.payloads, effects)
-
-    def _effects(self, now: float, effects: Effects, arrived: MessageId | None, repeating: bool) -> bool:
-        """Was what arrived delivered?"""
+                else:
+                    arrived = packet.message
+        elif name == "on_timer" and arguments[0] is Timer.RETRY:
+            self._repeats(effects)
         is_delivered = False
         for effect in effects:
             if isinstance(effect, Send):
-                self._sent(effect, repeating)
+                if effect.packet.publication:
+                    self._until_look -= 1
+                    if not self._until_look:
+                        self._look(effect)
             elif isinstance(effect, Deliver):
-                is_delivered = self._delivered(now, effect, arrived) or is_delivered
-            elif isinstance(effect, Published):
-                self._published(now, effect)
+                topic, message, count = effect.topic, effect.message, len(effect.payloads)
+                self.batches_delivered += 1
+                self.delivered[topic] = self.delivered.get(topic, 0) + count
+                self.recent.append((topic, message, count, now))
+                if message is arrived:
+                    self.at_once += count
+                    is_delivered = True
+                elif self.held:
+                    self._released(now, topic, message, count)
             elif isinstance(effect, Acknowledged):
                 self._acknowledged(now, effect)
+            elif isinstance(effect, Published):
+                self._published(now, effect)
             elif not isinstance(effect, SetTimer):
                 self._rare(effect)
-        return is_delivered
+        if arrived is not None and not is_delivered:
+            self._not_delivered(now, packet.topic, arrived, packet.payloads, effects)
 
-    # What is frequent
+    @property
+    def holding(self) -> Histogram:
+        """From arrival to delivery; what was not held at all is in it, too."""
+        return self._waited.with_zeros(self.at_once)
 
-    def _sent(self, effect: Send, repeating: bool) -> None:
-        """Encodes what the driver would encode next, to know its size."""
-        copies, packet = len(effect.peers), effect.packet
-        if packet.frame is None:
-            packet.frame = encode(packet)
-        size = len(packet.frame) + HEADER.size
-        self.packets_out += copies
-        self.bytes_out += copies * size
-        if packet.publication:
-            self.publications_out += copies
-            if repeating:
-                self.repeated += copies
-            if not packet.bundle:
-                payload = sum(map(len, packet.payloads))
-                self.payload_out += copies * payload
-                self.metadata_out += copies * (size - payload)
-                self.metadata.look(packet)
+    # What is not so frequent
 
-    def _delivered(self, now: float, effect: Deliver, arrived: MessageId | None) -> bool:
-        topic, message, count = effect.topic, effect.message, len(effect.payloads)
-        self.batches_delivered += 1
-        try:
-            self.delivered[topic] += count
-        except KeyError:
-            self.delivered[topic] = count
-        if self.on_delivered is not None:
-            self.on_delivered(now, topic, message, count)
-        if message is arrived:
-            self.holding.add(0.0, count)
-            return True
-        if self.held:
-            held = self.held.pop((topic, message), None)
-            if held is not None:
-                self.held_bytes -= held[2]
-                self.holding.add(now - held[0], count)
-        return False
+    def _look(self, effect: Send) -> None:
+        self._until_look = EVERY
+        if not effect.packet.bundle:
+            self.metadata.look(effect.packet, len(effect.peers))
+
+    def _released(self, now: float, topic: Topic, message: MessageId, count: int) -> None:
+        held = self.held.pop((topic, message), None)
+        if held is not None:
+            self.held_bytes -= held[2]
+            self._waited.add(now - held[0], count)
 
     def _published(self, now: float, effect: Published) -> None:
         topic, count = effect.topic, effect.count
@@ -149,6 +137,12 @@ class Meter:
             self.stability.add(now - since, last - first + 1)
             if self.on_stable is not None:
                 self.on_stable(now, effect.topic, first, since)
+
+    def _repeats(self, effects: Effects) -> None:
+        """What is sent because time passed was sent before and not answered."""
+        for effect in effects:
+            if isinstance(effect, Send) and effect.packet.publication:
+                self.repeated += len(effect.peers)
 
     # What is rare
 
@@ -171,10 +165,9 @@ class Meter:
         delivered = {(one.topic, one.message) for one in effects if isinstance(one, Deliver)}
         for one in packet.publications():
             if (one.topic, one.message) in delivered - self.held.keys():
-                self.holding.add(0.0, len(one.payloads))
+                self.at_once += len(one.payloads)
             elif (one.topic, one.message) not in delivered:
                 self._not_delivered(now, one.topic, one.message, one.payloads, effects)
-        self._effects(now, effects, None, False)
 
     def _rare(self, effect: Any) -> None:
         match effect:

@@ -51,12 +51,7 @@ class Observer:
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        histograms = {
-            "latency": self.latency.histogram,
-            "holding": self.meter.holding,
-            "stability": self.meter.stability,
-        }
-        self.samples = Samples(self.meter, histograms, monotonic())
+        self.samples = Samples(self.meter, peers.traffic, self.latency.histogram, monotonic())
 
     def attach(self, driver: Driver) -> None:
         """Watch this machine from now on."""

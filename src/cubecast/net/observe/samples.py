@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import Topic
+from cubecast.net.connection import Traffic
 from cubecast.net.observe.histogram import Histogram, percentile
 from cubecast.net.observe.meter import Meter
 
@@ -24,32 +25,34 @@ class _Before:
 
 
 class Samples:
-    def __init__(self, meter: Meter, histograms: Mapping[str, Histogram], now: float) -> None:
-        self._meter = meter
-        self._histograms = histograms
+    def __init__(self, meter: Meter, traffic: Traffic, latency: Histogram, now: float) -> None:
+        self._meter, self._traffic, self._latency = meter, traffic, latency
         self.ring: deque[dict[str, Any]] = deque(maxlen=MOST)
         self.topic_rates: dict[str, dict[Topic, float]] = {"delivered": {}, "published": {}}
         """Of the last second; topics without are at rest."""
-        counts = {name: list(one.counts) for name, one in histograms.items()}
-        self._before = _Before(now, self._totals(), counts, {name: {} for name in self.topic_rates})
+        self._before = _Before(now, self.totals(), self._counts(), {name: {} for name in self.topic_rates})
 
     def take(self, now: float, at: float, sizes: Mapping[str, float]) -> None:
         """One more; `at` is the time people read, `sizes` what is measured now and not counted."""
         before, seconds = self._before, max(now - self._before.at, 1e-3)
-        totals = self._totals()
-        counts = {name: list(one.counts) for name, one in self._histograms.items()}
+        totals, counts = self.totals(), self._counts()
         rates = {name: (total - before.totals[name]) / seconds for name, total in totals.items()}
         times = {name: _ranks(counts[name], before.histograms[name]) for name in counts}
         self.ring.append({"at": at, **rates, **sizes, **times})
         self._before = _Before(now, totals, counts, self._topics(before, seconds))
 
-    def _totals(self) -> dict[str, int]:
+    def _counts(self) -> dict[str, list[int]]:
+        histograms = {"latency": self._latency, "holding": self._meter.holding, "stability": self._meter.stability}
+        return {name: list(one.counts) for name, one in histograms.items()}
+
+    def totals(self) -> dict[str, int]:
+        """Since the node began."""
         meter = self._meter
         return {
             "delivered": sum(meter.delivered.values()),
             "published": sum(meter.published.values()),
-            "bytes_in": meter.bytes_in,
-            "bytes_out": meter.bytes_out,
+            "bytes_in": self._traffic.bytes_in,
+            "bytes_out": self._traffic.bytes_out,
             "duplicates": meter.duplicates,
             "repeated": meter.repeated,
             "gaps": meter.gaps,

@@ -90,21 +90,11 @@ def topics(observer: Observer) -> dict[str, Any]:
 
 def rates(observer: Observer, last: int) -> dict[str, Any]:
     """The last seconds, oldest first, and the totals since this node began."""
-    meter = observer.meter
     return {
         "started": observer.started,
         "at": time(),
         "samples": list(observer.samples.ring)[-max(1, min(last, MOST)) :],
-        "totals": {
-            "delivered": sum(meter.delivered.values()),
-            "published": sum(meter.published.values()),
-            "bytes_in": meter.bytes_in,
-            "bytes_out": meter.bytes_out,
-            "duplicates": meter.duplicates,
-            "repeated": meter.repeated,
-            "gaps": meter.gaps,
-            "reconnects": observer.reconnects,
-        },
+        "totals": observer.samples.totals() | {"reconnects": observer.reconnects},
     }
 
 

@@ -11,7 +11,7 @@ from cubecast.errors import BadInput
 from cubecast.net.settings.fields import leaves, tables
 
 PREFIX = "CUBECAST_"
-NOT_SETTINGS = ("CUBECAST_CONFIG", "CUBECAST_TOKEN")
+NOT_SETTINGS = ("CUBECAST_CONFIG", "CUBECAST_TOKEN", "CUBECAST_TOKEN_FILE")
 """Variables of ours that mean something else: where the file is, and what a client says of itself."""
 
 

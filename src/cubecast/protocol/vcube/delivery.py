@@ -63,43 +63,54 @@ class Delivery:
         return tuple(sorted(MessageId(s, known.get(s, 0), c) for c, mask in stamped for s in ids_of(mask)))
 
     def passes(self, packet: Pub) -> bool:
-        """Whether the message is delivered as it comes and nothing else happens, which is then noted.
+        """Whether the message is delivered as it comes and nothing else happens, which is then noted; most are.
 
-        Most first messages of their sources do. False changes nothing: `receive` has to look closer.
+        False changes nothing: `receive` has to look closer.
         """
-        needed = packet.needed_firsts
-        if needed is None or packet.source in self.held.waiting:
+        if packet.source in self.held.waiting:
             return False
+        needed, bit = packet.needed_firsts, packet.bit
+        if needed is None:
+            return self._passes_later(packet)
         delivered = self.latest.get(1, 0)
         if delivered & needed != needed:
             return False
-        bit = packet.bit
         self.heard |= bit
         self.latest[1] = delivered | bit
         self.barrier.first_delivered(bit, needed)
         return True
 
+    def _passes_later(self, packet: Pub) -> bool:
+        """The same for any message but a first one that depends on nothing but first ones."""
+        if (not packet.opens and not self.heard & packet.bit) or self._missing(packet.groups) is not None:
+            return False
+        self.heard |= packet.bit
+        self._delivered(packet)
+        return True
+
     def receive(self, packet: Pub, effects: Effects) -> None:
         """Deliver this message and what it was holding back if its barrier is satisfied; otherwise hold it."""
-        latest, waiting, worklist = self.latest, self.held.waiting, [packet]
+        if self.passes(packet):
+            effects.append(packet.delivery)
+            return
+        waiting, worklist = self.held.waiting, [packet]
         if packet.opens:
             self.heard |= packet.bit
         elif not self.heard & packet.bit:
             worklist = [*self._first_reception(packet.bit, packet.message, effects), packet]
         for candidate in worklist:
-            counter, groups = candidate.counter, candidate.groups
-            missing = self._missing(groups)
+            missing = self._missing(candidate.groups)
             if missing is not None:
                 self.held.hold(*missing, candidate)
                 continue
-            if counter == 1:
-                latest[1] = latest.get(1, 0) | candidate.bit
-            else:
-                self._note(candidate.source, candidate.bit, counter)
-            self.barrier.delivered(candidate.bit, counter, groups)
+            self._delivered(candidate)
             effects.append(candidate.delivery)
             if waiting and candidate.source in waiting:
-                worklist += self.held.release(candidate.source, counter)
+                worklist += self.held.release(candidate.source, candidate.counter)
+
+    def _delivered(self, packet: Pub) -> None:
+        self._note(packet.source, packet.bit, packet.counter)
+        self.barrier.delivered(packet.bit, packet.counter, packet.groups)
 
     def forget_reception(self, source: NodeId) -> None:
         """The source left: its next message counts as the first one."""

@@ -27,12 +27,12 @@ _NOBODY = Roster(())
 
 
 class Awaited(NamedTuple):
-    """Acknowledgements that are missing, and who is told after the last one; nobody at the root.
+    """Acknowledgements that are missing, and the parent, who is told after the last one; the root has none.
 
     The same for every message that comes from the same parent, so nothing is made or changed to count them.
     """
 
-    answer_to: tuple[NodeId, ...]
+    parent: tuple[NodeId, ...]
     missing: int
     after_one: "Awaited | None"
 

@@ -248,12 +248,12 @@ class VCubePS(FaultFree):
     def on_pub(self, sender: NodeId, packet: Pub) -> Effects:
         state = self.topics.get(packet.topic) or self._topic(packet.topic)
         view = state.view
-        place = view.places.get(sender) or view.place_below(sender)
-        if place.awaited is not None:
-            state.acks[packet.number] = place.awaited
-            effects: Effects = [Send(place.children, packet)]
+        children, parent, awaited = view.places.get(sender) or view.place_below(sender)
+        if awaited is not None:
+            state.acks[packet.number] = awaited
+            effects: Effects = [Send(children, packet)]
         else:
-            effects = [Send(place.parent, packet.acknowledgement)]
+            effects = [Send(parent, packet.acknowledgement)]
         if view.subscribed:
             state.delivery.receive(packet, effects)
         return effects
@@ -285,15 +285,15 @@ class VCubePS(FaultFree):
     def on_pub_ack(self, sender: NodeId, packet: PubAck) -> Effects:
         try:
             state = self.topics[packet.topic]
-            awaited = state.acks[packet.number]
+            parent, _, awaited = state.acks[packet.number]
         except KeyError:
             return [Observe("discard", packet.topic, peer=sender, detail="acknowledgement nobody waits for")]
-        if awaited.after_one is not None:
-            state.acks[packet.number] = awaited.after_one
+        if awaited is not None:
+            state.acks[packet.number] = awaited
             return []
         del state.acks[packet.number]
-        if awaited.answer_to:
-            return [Send(awaited.answer_to, packet)]
+        if parent:
+            return [Send(parent, packet)]
         effects: Effects = []
         self._completed(state, state.outstanding, [], effects)
         return effects + self._propagate(state)

@@ -1,0 +1,127 @@
+"""A node's port as one client may use it: permissions, the publisher's name on each message, and so much per second.
+
+Whatever lets clients in puts this between them and the node's own port. Where security is not enabled and there are no
+limits it is not there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from cubecast.errors import BadInput, NotPermitted
+from cubecast.ids import Topic
+from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.since import Since
+from cubecast.net.pieces import weight
+from cubecast.net.port import Port, Sink
+from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
+from cubecast.net.security.settings import Limits
+from cubecast.net.security.stamp import stamp, stamped
+
+
+class GuardedPort:
+    """A `Port`."""
+
+    def __init__(self, port: Port, principal: Principal, limits: Limits) -> None:
+        self._port, self._limits = port, limits
+        self._loop = asyncio.get_running_loop()
+        self.principal = principal
+        self._stamp = b"" if principal.is_unrestricted else stamp(principal.name)
+        self._subscribed: dict[int, tuple[str, Sink]] = {}
+        now, rates = self._loop.time(), (limits.messages_per_second, limits.bytes_per_second)
+        self._messages, self._bytes = (Bucket(rate, limits.burst, now) if rate else None for rate in rates)
+
+    def renew(self, principal: Principal) -> None:
+        """The same client under a new policy: what it does not grant any more ends now."""
+        self.principal = principal
+        for number, (pattern, sink) in list(self._subscribed.items()):
+            if not principal.may(Action.SUBSCRIBE, pattern):
+                self.unsubscribe(number)
+                sink.on_end(NotPermitted(refusal(principal.name, Action.SUBSCRIBE, pattern)))
+
+    # Subscribing
+
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+        self.principal.check(Action.SUBSCRIBE, pattern)
+        if len(self._subscribed) >= self._limits.subscriptions:
+            raise BadInput(f"a client may have {self._limits.subscriptions} subscriptions here, and has them")
+        number = self._port.subscribe(pattern, sink, since)
+        self._subscribed[number] = pattern, sink
+        return number
+
+    def unsubscribe(self, subscription: int) -> None:
+        if self._subscribed.pop(subscription, None) is not None:
+            self._port.unsubscribe(subscription)
+
+    def pause(self, subscription: int) -> None:
+        self._port.pause(subscription)
+
+    def resume(self, subscription: int) -> None:
+        self._port.resume(subscription)
+
+    # Publishing
+
+    def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        if not self.principal.may(Action.PUBLISH, topic):
+            raise NotPermitted(refusal(self.principal.name, Action.PUBLISH, topic))
+        if self._messages is not None:
+            self._messages.take(len(payloads))
+        if self._bytes is not None:
+            self._bytes.take(weight(payloads))
+        return self._port.publish(topic, stamped(self._stamp, payloads) if self._stamp else payloads)
+
+    def has_room(self, topic: Topic) -> bool:
+        """Also: has the client published no more than its share?"""
+        return self._port.has_room(topic) and not self._wait()
+
+    def room(self, topic: Topic) -> Awaitable[None]:
+        wait = self._wait()
+        if not wait or not self._port.has_room(topic):
+            return self._port.room(topic)
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._loop.call_later(wait, _done, future)
+        return future
+
+    def _wait(self) -> float:
+        """Seconds for which the client is held back."""
+        if self._messages is None and self._bytes is None:
+            return 0.0
+        now = self._loop.time()
+        return max((bucket.wait(now) for bucket in (self._messages, self._bytes) if bucket is not None), default=0.0)
+
+    def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        return self._port.stable(topic, accepted)
+
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        return self._port.durable(topic, accepted)
+
+    # The log: whoever may hear a topic may read what was said on it
+
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.read_log(topic, start, stop)
+
+    async def log_topics(self, after: Topic = "") -> list[TopicLog]:
+        while page := await self._port.log_topics(after):
+            heard = [one for one in page if self.principal.may(Action.SUBSCRIBE, one.topic)]
+            if heard:
+                return heard
+            after = page[-1].topic  # an empty page would be taken for the end
+        return []
+
+    # The node
+
+    async def status(self) -> dict[str, Any]:
+        self.principal.check(Action.ADMIN, EVERYTHING)
+        return await self._port.status()
+
+    async def close(self) -> None:
+        """The client goes; the node stays."""
+        for number in list(self._subscribed):
+            self.unsubscribe(number)
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,106 @@
+"""Everything about security that one node has, in one place for its doors."""
+
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cubecast.errors import BadInput
+from cubecast.ids import NodeId
+from cubecast.net.addresses import Address
+from cubecast.net.config import NodeConfig
+from cubecast.net.connection import Connection
+from cubecast.net.handshake import Greeting, JoinRequest, Refused
+from cubecast.net.security.door import node_identity, node_objection
+from cubecast.net.security.identity import Identity
+from cubecast.net.security.listening import is_loopback
+from cubecast.net.security.policy import OPEN, Policy
+
+if TYPE_CHECKING:
+    from cubecast.net.security.tls import TlsContext
+    from cubecast.net.web.access import Gate
+
+log = logging.getLogger(__name__)
+
+
+class Security:
+    """`security.policy.authenticate(credentials)` gives a principal; `principal.may(action, topic)` decides."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._config = config
+        self.policy = self._load_policy()
+        self.tls = self._load_tls()
+        self.on_policy: Callable[[Policy], None] = lambda policy: None
+        """Told of every new policy, for those who were let in by the old one."""
+
+    def settled(self, config: NodeConfig) -> NodeConfig:
+        """The configuration with the id the certificate names; BadInput if it forbids the one asked for."""
+        if self.tls is None:
+            return config
+        identity = self.tls.identity
+        if config.node is None and identity.only_node is not None:
+            return replace(config, node=identity.only_node)
+        node = 0 if config.node is None and not config.join else config.node
+        if node is not None and not identity.may_be(node):
+            raise BadInput(f"the certificate is for {identity}; it does not let this node be node {node}")
+        return config
+
+    def prepare(self, config: NodeConfig) -> Callable[[], None]:
+        """Read certificates and policy again; what is returned makes both count. BadInput when one of them is wrong."""
+        new_certificates = None if self.tls is None else self.tls.prepare()
+        policy = self._load_policy()
+
+        def take_effect() -> None:
+            self._config = config
+            if new_certificates is not None:
+                new_certificates()
+            if policy.enabled:
+                self.policy = policy
+                self.on_policy(policy)
+
+        return take_effect
+
+    def reload(self) -> bool:
+        """For applications with a node inside. What is wrong changes nothing and leaves one line in the log."""
+        try:
+            self.prepare(self._config)()
+        except BadInput as error:
+            log.error("certificates and policy stay as they were: %s", error)
+            return False
+        return True
+
+    def web_tls(self, address: Address) -> ssl.SSLContext | None:
+        """For pages; those of this machine for itself (health checks, mostly) are served in the clear."""
+        return None if self.tls is None or is_loopback(address.host) else self.tls.lasting_server()
+
+    def guard(self, gate: "Gate") -> None:
+        """Let the policy decide about requests over HTTP."""
+        from cubecast.net.security.http import decide  # brings a web server along
+
+        gate.decide = lambda request, need: decide(self.policy, request, need)
+
+    def objection(self, connection: Connection, opening: Greeting | JoinRequest) -> Refused | None:
+        """Why a caller may not be the node it wants to be."""
+        return None if self.tls is None else node_objection(connection, opening, self._config.cluster)
+
+    def wanted(self, connection: Connection, request: JoinRequest) -> NodeId | None:
+        """The id for somebody who joins, where there is nothing to choose."""
+        identity = None if self.tls is None else node_identity(connection, self._config.cluster)
+        only = identity.only_node if isinstance(identity, Identity) else None
+        return request.wanted if only is None else only
+
+    def _load_tls(self) -> "TlsContext | None":
+        if self._config.tls is None:
+            return None
+        from cubecast.net.security.tls import TlsContext  # brings a library along that others do without
+
+        return TlsContext(self._config.tls, self._config.cluster)
+
+    def _load_policy(self) -> Policy:
+        path = self._config.policy
+        if path is None:
+            return OPEN
+        from cubecast.net.security.policy_file import load_policy  # brings a library along that others do without
+
+        return load_policy(path, self._config.cluster)

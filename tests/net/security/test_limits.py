@@ -1,0 +1,267 @@
+"""Nobody takes more than a share, least of all those who have not said who they are."""
+
+import asyncio
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+
+from cubecast.api.connect import connect
+from cubecast.errors import CubecastError
+from cubecast.net.framing import MAX_FRAME, framed
+from cubecast.net.gateway_messages import Publish, StatusRequest, Subscribe, Unsubscribe
+from cubecast.net.gateway_messages import encode as said
+from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
+from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.login import Login
+from cubecast.net.security.settings import Limits
+from cubecast.net.security.strangers import Strangers
+from cubecast.net.security.tls import client_context
+from cubecast.net.security.tokens import digest, new_token
+from support.certificates import certificates
+from support.running import run, until
+from support.secured import Raw, refused, secured
+
+TOKEN = new_token("greedy")
+RULES = f"""[principals.greedy]
+tokens = ["{digest(TOKEN, "cubecast")}"]
+publish = ["g.>"]
+subscribe = ["g.>"]
+admin = [">"]
+[anonymous]
+"""
+LOGIN = Login(token=TOKEN)
+GREETING = encode(ClientGreeting(MAGIC, VERSION, VERSION, "cubecast", "greedy", TOKEN))
+
+
+async def _in(scene):
+    """Let in, on a connection on which anything may be said."""
+    caller = await Raw.open(scene.at)
+    caller.send(GREETING)
+    assert isinstance(decode_answer(await caller.frame()), Accepted)
+    return caller
+
+
+BEFORE = {
+    "a frame as large as any": framed(bytes(MAX_FRAME)),
+    "a frame just too large": framed(bytes(Limits().first_frame + 1)),
+    "the beginning of one": framed(bytes(MAX_FRAME))[:100],
+    "a length that lies": b"\x00\x00\x00\x10\xff\xff\xff\xee\x00\x00\x00\x00",
+    "a damaged frame": framed(b"greeting")[:-1] + b"x",
+    "an empty frame": b"\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00",
+    "a greeting with too long a name": framed(
+        encode(ClientGreeting(MAGIC, VERSION, VERSION, "cubecast", "n" * (1 << 15), TOKEN))
+    ),
+    "a deep structure": framed(b"\x91" * 10_000),
+}
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("case", BEFORE)
+def test_before_a_greeting_little_may_be_said(case, tls):
+    async def scenario():
+        async with secured(RULES, tls=tls) as scene:
+            caller = await Raw.open(scene.at, client_context(certificates().anybody) if tls else None)
+            caller.writer.write(BEFORE[case])
+            with suppress(ConnectionError):
+                await caller.closed()
+            caller.close()
+
+    run(scenario())
+
+
+AFTER = {
+    "a frame that is too large": lambda: framed(bytes(MAX_FRAME + 1))[:64],
+    "no message": lambda: framed(b"nonsense"),
+    "a second greeting": lambda: framed(GREETING),
+    "a publication of nothing": lambda: framed(said(Publish(1, "g.a", []))),
+    "more than the credit": lambda: b"".join(framed(said(Publish(n, "g.a", [bytes(1 << 20)]))) for n in range(1, 5)),
+    "a publication said twice": lambda: 2 * framed(said(Publish(1, "h.x", [b"once"]))),
+    "a publication out of turn": lambda: framed(said(Publish(7, "h.x", [b"late"]))),
+}
+
+
+@pytest.mark.parametrize("case", AFTER)
+def test_after_it_what_no_client_says_ends_the_connection(case):
+    async def scenario():
+        async with secured(RULES, tls=False) as scene:
+            scene.node.clients.limits = Limits(messages_per_second=0.1)
+            caller = await _in(scene)
+            caller.writer.write(AFTER[case]())
+            with suppress(ConnectionError):
+                await caller.closed()
+            caller.close()
+            await until(lambda: len(scene.node.clients) == 1)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_silence_has_an_end(tls):
+    """Connected, and nothing more: not even the TLS handshake."""
+
+    async def scenario():
+        async with secured(RULES, tls=tls, limits=Limits(greeting_time=0.2)) as scene:
+            callers = [await Raw.open(scene.at) for _ in range(3)]
+            await until(lambda: scene.node.reception.strangers == 3)
+            for caller in callers:
+                await caller.closed()
+                caller.close()
+            await until(lambda: scene.node.reception.strangers == 0)
+
+    run(scenario())
+
+
+def test_half_a_handshake_has_an_end():
+    async def scenario():
+        async with secured(RULES, limits=Limits(greeting_time=0.3)) as scene:
+            caller = await Raw.open(scene.at)
+            caller.writer.write(b"\x16\x03\x01\x02\x00\x01")
+            await until(lambda: scene.node.reception.strangers == 1)
+            await caller.closed()
+            caller.close()
+
+    run(scenario())
+
+
+def test_a_handshake_without_a_greeting_has_an_end():
+    async def scenario():
+        async with secured(RULES, limits=Limits(greeting_time=0.3)) as scene:
+            caller = await Raw.open(scene.at, client_context(certificates().anybody))
+            await until(lambda: scene.node.reception.strangers == 1)
+            await caller.closed()
+            caller.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_a_flood_of_strangers_keeps_nobody_out(tls):
+    async def scenario():
+        async with secured(RULES, tls=tls, limits=Limits(strangers=20)) as scene:
+            flood = [await Raw.open(scene.at) for _ in range(60)]
+            login = Login(tls=certificates().anybody if tls else None, token=TOKEN)
+            async with connect(scene.address, login=login) as client:
+                await client.status()
+            assert scene.node.reception.strangers <= 20
+            for caller in flood:
+                caller.close()
+            await until(lambda: scene.node.reception.strangers == 0)
+
+    run(scenario())
+
+
+def test_a_crowd_from_one_address_pushes_out_only_its_own():
+    async def scenario():
+        gone = []
+        strangers = Strangers(Limits(strangers=10))
+        patient = strangers.arrive("192.0.2.1", lambda _: gone.append("patient"))
+        for number in range(100):
+            strangers.arrive("198.51.100.7", lambda _, number=number: gone.append(number))
+        assert len(strangers) == 10 and gone == list(range(91)), "the oldest of the crowd, one after the other"
+        assert strangers.leave(patient) and not strangers.leave(patient)
+        strangers.abort_all("the test is over")
+
+    run(scenario())
+
+
+COUNTED = {
+    "in all": ({"max_clients": 2}, LOGIN, "serves 2 clients already"),
+    "of an address": ({"limits": Limits(clients_per_address=2)}, Login(), "serves 2 clients at 127.0.0.1 already"),
+    "of a principal": (
+        {"limits": Limits(clients_per_principal=1)},
+        LOGIN,
+        "greedy has 1 connections to this node already",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_clients_are_counted(case):
+    async def scenario():
+        settings, login, reason = COUNTED[case]
+        async with secured(RULES, tls=False, **settings) as scene:
+            client = await connect(scene.address, login=login)
+            assert reason in await refused(scene.address, login)
+            await client.close()
+            await until(lambda: len(scene.node.clients) == 1)
+            async with connect(scene.address, login=login):
+                pass  # there is room again
+
+    run(scenario())
+
+
+def test_subscriptions_are_counted():
+    async def scenario():
+        limits = Limits(subscriptions=3)
+        async with secured(RULES, tls=False, limits=limits) as scene, connect(scene.address, login=LOGIN) as client:
+            async with AsyncExitStack() as stack:
+                for number in range(3):
+                    await (await stack.enter_async_context(client.subscribe(f"g.{number}"))).ready()
+                with pytest.raises(CubecastError, match="may have 3 subscriptions"):
+                    await client.subscribe("g.more").ready()
+            async with client.subscribe("g.again") as again:
+                await again.ready()
+
+    run(scenario())
+
+
+FLOODS = {
+    "of questions": lambda n: [StatusRequest(number) for number in range(n)],
+    "of subscriptions": lambda n: [Subscribe(number, f"g.{number}") for number in range(n)],
+    "of ends": lambda n: [Unsubscribe(number) for number in range(n)],
+}
+
+
+@pytest.mark.parametrize("case", FLOODS)
+def test_a_flood_of_requests_is_cut_off(case, caplog):
+    async def scenario():
+        async with secured(RULES, tls=False, limits=Limits(requests_per_second=50)) as scene:
+            caller = await _in(scene)
+            caller.send(*map(said, FLOODS[case](200)))
+            with suppress(ConnectionError):
+                await caller.closed()
+            await until(lambda: len(scene.node.clients) == 1)
+        assert "asks more often than a client may" in caplog.text
+
+    with caplog.at_level("INFO"):
+        run(scenario())
+
+
+RATES = {
+    "messages": (Limits(messages_per_second=100, burst=0.1), 1, 30),
+    "bytes": (Limits(bytes_per_second=100_000, burst=0.1), 900, 30),
+}
+
+
+@pytest.mark.parametrize("case", RATES)
+def test_who_publishes_too_fast_is_held_back_and_nobody_else(case):
+    async def scenario():
+        limits, size, count = RATES[case]
+        loop = asyncio.get_running_loop()
+        async with secured(RULES, tls=False, limits=limits) as scene, connect(scene.address, login=LOGIN) as client:
+            began = loop.time()
+            for _ in range(count):
+                await client.publish("g.a", bytes([1]) * size)
+                await asyncio.sleep(0)  # each in a frame of its own
+            waiting = asyncio.ensure_future(client.stable("g.a"))
+            await scene.honest.publish("h", "in between", wait="stable")
+            others = loop.time() - began
+            await waiting
+            took = loop.time() - began
+            assert took > 0.15 and others < took, "30 at 100 a second, or 27 kB at 100 kB/s, the first 10 at once"
+            seen = [await anext(aiter(scene.sees)) for _ in range(count + 1)]
+            assert [one.principal for one in seen].count("greedy") == count, "late, but all of them"
+
+    run(scenario())
+
+
+def test_a_bucket_gives_so_much_a_second():
+    bucket = Bucket(10.0, 1.0, 0.0)
+    for _ in range(10):
+        assert bucket.wait(0.0) == 0.0
+        bucket.take(1)
+    assert bucket.wait(0.0) == pytest.approx(0.0, abs=0.01) and bucket.wait(0.0) > 0
+    assert bucket.wait(0.05) == 0.0
+    bucket.take(20)
+    assert bucket.wait(0.05) == pytest.approx(1.95, abs=0.01)
+    assert bucket.wait(100.0) == 0.0

@@ -1,0 +1,163 @@
+"""TLS between nodes and for clients: what works."""
+
+import asyncio
+import logging
+
+from cubecast.api.connect import connect
+from cubecast.api.node import Node
+from cubecast.net.addresses import Address
+from cubecast.net.config import NodeConfig
+from cubecast.net.node import LiveNode
+from cubecast.net.security.login import Login
+from support.certificates import certificates
+from support.cluster import FAST, cluster
+from support.running import run
+
+
+async def _converse(publisher, subscriber, topic="talk"):
+    async with subscriber.subscribe(topic) as subscription:
+        await subscription.ready()
+        await publisher.publish(topic, "hello", wait="stable")
+        return (await anext(aiter(subscription))).data
+
+
+def test_nodes_and_clients_talk_over_tls():
+    async def scenario():
+        made = certificates()
+        async with cluster(3, tls=made.node) as nodes:
+            assert await _converse(nodes[1], nodes[2]) == "hello"
+            async with connect(nodes[1].address, login=Login(tls=made.anybody)) as client:
+                assert await _converse(client, nodes[2], "from.client") == "hello"
+                assert await _converse(nodes[0], client, "to.client") == "hello"
+            async with connect(nodes[0].address, login=Login(tls=made.client("alice"))) as client:
+                assert await _converse(client, nodes[2], "from.alice") == "hello"
+
+    run(scenario())
+
+
+def test_a_certificate_for_one_id_gives_that_id():
+    async def scenario():
+        made = certificates()
+        founder = Node(tls=made.make("five", (5,)), **FAST)
+        joining = {"join": [], **FAST}
+        async with founder:
+            joining["join"] = [founder.address]
+            async with Node(tls=made.make("three", (3,)), **joining) as three:
+                assert (founder.id, three.id) == (5, 3)
+                assert await _converse(three, founder) == "hello"
+
+    run(scenario())
+
+
+def test_a_large_message_passes_in_both_directions():
+    async def scenario():
+        made = certificates()
+        async with cluster(2, tls=made.node) as nodes:
+            login = Login(tls=made.anybody)
+            async with connect(nodes[0].address, login=login) as client, nodes[1].subscribe("large") as subscription:
+                await subscription.ready()
+                await client.publish("large", bytes(1 << 20), wait="stable")
+                assert (await anext(aiter(subscription))).data == bytes(1 << 20)
+
+    run(scenario(), 20)
+
+
+def _copied(directory, settings, **renamed):
+    """The files of the settings, in files that tests may change."""
+    found = {}
+    for name in ("cert", "key", "ca"):
+        found[name] = directory / f"{name}.pem"
+        found[name].write_bytes(getattr(renamed.get(name, settings), name).read_bytes())
+    return type(settings)(**found)
+
+
+def test_new_certificates_are_used_without_a_restart(tmp_path):
+    """New handshakes see the new certificate, connections go on."""
+
+    async def scenario():
+        made = certificates()
+        files = _copied(tmp_path, made.node)
+        node = LiveNode(NodeConfig(tls=files, dimension=3))
+        await node.start()
+        other = LiveNode(NodeConfig(tls=made.node, join=(node.address,)))
+        await other.start()
+        link = other.link_to(node.place.node)
+        before = node.security.tls.channel
+        _copied(tmp_path, made.make("renewed", (None,)))
+        assert node.security.reload()
+        assert node.security.tls.channel != before
+        third = LiveNode(NodeConfig(tls=made.node, join=(node.address,)))
+        await third.start()
+        assert third.link_to(node.place.node).channel() == node.security.tls.channel
+        assert other.link_to(node.place.node) is link and link.channel() == before
+        for one in (third, other, node):
+            await one.close()
+
+    run(scenario())
+
+
+def test_a_broken_new_certificate_changes_nothing(tmp_path, caplog):
+    async def scenario():
+        made = certificates()
+        files = _copied(tmp_path, made.node)
+        node = LiveNode(NodeConfig(tls=files, dimension=3))
+        await node.start()
+        channel = node.security.tls.channel
+        broken = [
+            ("key", made.make("other", (None,)).key.read_bytes(), "is not the key of the certificate"),
+            ("cert", b"-----BEGIN nonsense", "not a certificate and its key"),
+            ("cert", made.client("alice").cert.read_bytes(), "is not the key of the certificate"),
+            ("ca", b"", "holds neither certificates nor"),
+        ]
+        for name, content, reason in broken:
+            good = getattr(files, name).read_bytes()
+            getattr(files, name).write_bytes(content)
+            caplog.clear()
+            with caplog.at_level(logging.ERROR):
+                assert not node.security.reload()
+            (line,) = caplog.messages
+            assert reason in line
+            getattr(files, name).write_bytes(good)
+        assert node.security.tls.channel == channel
+        async with connect(str(node.address), login=Login(tls=made.anybody)) as client:
+            await client.publish("still.there", 1, wait="stable")
+        await node.close()
+
+    run(scenario())
+
+
+def test_a_lasting_context_follows_the_files(tmp_path):
+    """For servers of other kinds that keep one context."""
+
+    async def scenario():
+        made = certificates()
+        files = _copied(tmp_path, made.node)
+        node = LiveNode(NodeConfig(tls=files, dimension=3))
+        context = node.security.tls.lasting_server()
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        seen = []
+        for _ in range(2):
+            dialling = node.security.tls.dialling
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=dialling)
+            seen.append(writer.get_extra_info("ssl_object").getpeercert(True))
+            await reader.read()
+            writer.close()
+            _copied(tmp_path, made.make("renewed", (None,)))
+            node.security.reload()
+        assert seen[0] != seen[1]
+        server.close()
+
+    run(scenario())
+
+
+def test_the_address_of_a_node_may_be_a_name():
+    async def scenario():
+        made = certificates()
+        node = LiveNode(NodeConfig(tls=made.node, listen=Address("localhost", 0)))
+        await node.start()
+        async with connect(f"localhost:{node.address.port}", login=Login(tls=made.anybody)) as client:
+            await client.publish("topic", 1, wait="stable")
+        await node.close()
+
+    run(scenario())
