@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 PARALLEL := -n 2 --dist loadgroup --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-all check format bench audit build lock clean
+.PHONY: help setup java browser demo test test-all check format bench audit build lock clean
 
 help:                ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,13 +23,16 @@ setup: $(READY)      ## create .venv with the pinned dependencies
 java:                ## check for Java 17 or newer (Spark needs it), install it where we may
 	@scripts/java
 
+browser:             ## check for Chromium (the pages are tested in it), install it where we may
+	@scripts/browser
+
 demo: setup java     ## the main job, end to end
 	$(BIN)/cubecast demo
 
-test: setup java     ## everything but the slow tests, under 12 minutes on two cores
+test: setup java browser ## everything but the slow tests, under 12 minutes on two cores
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: setup java ## the slow tests too
+test-all: setup java browser ## the slow tests too
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=exploring
 
 check: setup         ## format, lint, types, tidy, fast tests: under a minute

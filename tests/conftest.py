@@ -1,4 +1,4 @@
-"""Options of the whole suite, and its one Spark session: starting one costs seconds, two are not possible."""
+"""Options of the whole suite, its one Spark session and its one browser: starting one costs seconds."""
 
 from collections.abc import Iterator
 
@@ -37,13 +37,28 @@ def spark() -> Iterator["SparkSession"]:  # noqa: F821 - PySpark is imported onl
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator["Chromium"]:  # noqa: F821 - only where a test asks for it
+    from support.chromium import Chromium
+
+    browser = Chromium()
+    yield browser
+    browser.stop()
+
+
 @pytest.hookimpl(tryfirst=True)  # before the workers look at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that uses the session is a Spark test, and all of them run in one worker; nobody has to remember that."""
+    """A test that uses the session is a Spark test, and all of them run in one worker; nobody has to remember that.
+
+    The same holds for the browser.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(LONGEST_SLOW_TEST))

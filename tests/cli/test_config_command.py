@@ -23,6 +23,25 @@ def test_check(tmp_path: Path):
     assert "cannot read" in complaint("config", "check", tmp_path / "missing.toml")
 
 
+def test_check_looks_into_the_files_that_are_named(tmp_path: Path):
+    file = tmp_path / "node.toml"
+    file.write_text("policy = 'policy.toml'\n")
+    policy = tmp_path / "policy.toml"
+    assert "policy names" in complaint("config", "check", file)
+    policy.write_text("nonsense = 1\n")
+    assert str(policy) in complaint("config", "check", file)
+    certs = tmp_path / "certs"
+    assert cubecast("certs", "init", certs).returncode == 0
+    assert cubecast("certs", "issue", certs, "seven", "--node", 7).returncode == 0
+    tls = "tls = { ca = 'certs/ca.pem', cert = 'certs/seven.pem', key = 'certs/%s.key' }\n"
+    file.write_text(tls % "ca")
+    assert "certs/ca.key" in complaint("config", "check", file)
+    file.write_text("node = 3\n" + tls % "seven")
+    assert "does not let this node be node 3" in complaint("config", "check", file)
+    file.write_text(tls % "seven")
+    assert cubecast("config", "check", file).returncode == 0
+
+
 def test_show_says_where_everything_comes_from(tmp_path: Path, monkeypatch):
     file = tmp_path / "node.toml"
     file.write_text("window = 4\neager = 2\n")

@@ -47,7 +47,7 @@ def test_a_secured_node_from_certificates_to_messages(made):
     """And again after SIGHUP, and its secret is neither in what the node says nor in what it is called with."""
     secret = (made / "bob.token").read_text().strip()
     assert secret.rpartition(".")[2] not in (made / "policy.toml").read_text()
-    words = ("--policy", made / "policy.toml", "--set", "logging.level=debug")
+    words = ("--policy", made / "policy.toml", "--http", "127.0.0.1:0", "--data", made, "--log-level", "debug")
     with running("node", "--json", *_tls(made), *words, errors_too=True) as node:
         said = [node.line()]
         while not said[-1].startswith("{"):
@@ -62,6 +62,8 @@ def test_a_secured_node_from_certificates_to_messages(made):
         node.process.send_signal(signal.SIGHUP)
         status = cubecast("status", "--json", *where, *known)
         assert json.loads(status.stdout)["clients"] == 1
+        said.append(cubecast("trace", "on", *where, *known).output)
+        assert "records to" in said[-1]
         called = Path(f"/proc/{node.process.pid}/cmdline")
         told = [*said, status.output, called.read_text() if called.exists() else ""]
         assert node.stop() == 0

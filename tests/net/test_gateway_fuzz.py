@@ -41,7 +41,7 @@ MESSAGES = st.one_of(
 
 
 class Wire:
-    label = "a client"
+    host = label = "a client"
 
     def __init__(self) -> None:
         self.is_full = False

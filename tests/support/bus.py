@@ -7,6 +7,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
+from cubecast.net.log.since import Since
 from cubecast.net.patterns import check_topic, matcher
 from cubecast.net.port import GapNotice, Sink
 
@@ -57,7 +58,8 @@ class BusPort:
         self.closed = False
         self.calls: list[tuple[str, int]] = []
 
-    def subscribe(self, pattern: str, sink: Sink) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+        assert since is None, "nothing is kept here"
         if self.closed:
             raise Closed("the port is closed")
         self._subscribed += 1

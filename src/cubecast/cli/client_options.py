@@ -44,17 +44,19 @@ def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def connecting(nodes: tuple[str, ...], cluster: str, timeout: float, **proofs: Any) -> Connecting:
-    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line", login=_login(**proofs))
+    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line", login=login(**proofs))
 
 
-def _login(
+def login(
     tls_ca: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
     token_file: Path | None,
     key_file: Path | None,
     principal: str | None,
+    **_: Any,
 ) -> Login:
+    """Out of all that `client_options` gives."""
     named = (tls_ca, tls_cert, tls_key) != (None, None, None)
     tls = TlsSettings(ca=tls_ca, cert=tls_cert, key=tls_key) if named else None
     given: dict[str, Any] = {} if key_file is not None else from_environment()

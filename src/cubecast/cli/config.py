@@ -11,6 +11,7 @@ from rich.table import Table
 from cubecast.cli.common import BAD_INPUT, json_option, output, print_json
 from cubecast.cli.node_options import node_options, sources
 from cubecast.net.config import NodeConfig
+from cubecast.net.security.security import Security
 from cubecast.net.settings.checking import check_file
 from cubecast.net.settings.reference import EXAMPLE_HEADING, example, shown
 from cubecast.net.settings.resolve import resolve
@@ -43,7 +44,7 @@ def config() -> None:
 @click.pass_context
 def check(ctx: click.Context, file: Path, as_json: bool) -> None:
     """Read a file as a node would, with the environment. Exit code 0 when it is right, 2 with a line per problem."""
-    problems = check_file(NodeConfig, file, dict(os.environ))
+    problems = check_file(NodeConfig, file, dict(os.environ), lambda config: Security(config).settled(config))
     if as_json:
         print_json({"file": str(file), "problems": problems})
     else:

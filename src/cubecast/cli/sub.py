@@ -66,7 +66,8 @@ def _as_json(message: Message) -> dict[str, Any]:
     content = {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else {"data": data}
     about = {"topic": message.topic, "source": message.source, "incarnation": message.incarnation}
     logged = {} if message.offset is None else {"offset": message.offset, "time": message.time}
-    named = {"headers": message.headers} if message.headers else {}
+    named = {"principal": message.principal, "headers": message.headers}
+    named = {name: value for name, value in named.items() if value}
     return {**about, "counter": message.counter, **logged, **content, **named}
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from cubecast.cli.client_options import client_options, connecting
+from cubecast.api.connect import Connecting
+from cubecast.cli.client_options import client_options, connecting, login
 from cubecast.cli.common import json_option, output, print_json
 from cubecast.net.loop import run as run_loop
 from cubecast.report.live_tracing import collect_journals, switch_each
@@ -63,8 +64,10 @@ def collect(journals: Path, out: Path, as_json: bool) -> None:
 
 
 def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:
-    nodes = where["nodes"]
-    done = run_loop(switch_each(nodes, lambda node: connecting(**where | {"nodes": (node,)}), where["timeout"], name))
+    def connect(node: str) -> Connecting:
+        return connecting(**where | {"nodes": (node,)})
+
+    done = run_loop(switch_each(where["nodes"], connect, where["timeout"], name, login(**where)))
     if as_json:
         print_json({"nodes": done})
         return

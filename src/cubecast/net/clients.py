@@ -1,12 +1,14 @@
-"""All thin clients of a node."""
+"""All thin clients of a node, whatever their frames travel in."""
 
 import logging
 from collections.abc import Callable
 
+from msgspec import structs
+
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.connection import Connection, Traffic
-from cubecast.net.gateway import Gateway
-from cubecast.net.handshake import Accepted, ClientGreeting, Refused, encode
+from cubecast.net.gateway import Gateway, Link
+from cubecast.net.handshake import Accepted, ClientGreeting, Refused, agreed, encode
 from cubecast.net.port import Port
 from cubecast.net.security.counted import Counted
 from cubecast.net.security.door import OPEN_VISITOR, Visitor
@@ -25,10 +27,10 @@ class Clients:
 
     def __init__(self, port: Port, answer: Callable[[], Accepted | None], *, most: int, budget: int) -> None:
         """`answer` says who this node is and whom it knows, or None while it is not ready."""
-        self._port, self._answer, self._most, self._budget = port, answer, most, budget
-        self._gateways: dict[Connection, Gateway] = {}
+        self._port, self._answer, self._most, self.budget = port, answer, most, budget
+        self._gateways: dict[Link, Gateway] = {}
+        self._guarded: dict[Link, tuple[Visitor, GuardedPort]] = {}
         self.traffic = Traffic()
-        self._guarded: dict[Connection, tuple[Visitor, GuardedPort]] = {}
         self._places = Counted()
         self.limits = Limits()
         self._closed = False
@@ -38,6 +40,15 @@ class Clients:
     def accept(
         self, connection: Connection, greeting: ClientGreeting, visitor: Visitor = OPEN_VISITOR
     ) -> Refused | None:
+        gateway = self.admit(connection, greeting, visitor)
+        if isinstance(gateway, Refused):
+            return gateway
+        connection.on_room = lambda _: gateway.on_room()
+        connection.take_over(lambda _, frames: gateway.on_frames(frames), self.left)
+        return None
+
+    def admit(self, link: Link, greeting: ClientGreeting, visitor: Visitor, **patience: float) -> Gateway | Refused:
+        """A gateway for the link, which was told so; whoever owns the link brings it frames and says when it `left`."""
         if self._closed:
             return Refused("this node is leaving", retry=True)
         answer = self._answer()
@@ -45,60 +56,57 @@ class Clients:
             return Refused("this node is not ready yet", retry=True)
         if len(self._gateways) >= self._most:
             return Refused(f"this node serves {self._most} clients already", retry=True)
-        refusal = self._places.take(connection, visitor.principal, self.limits)
+        refusal = self._places.take(link, visitor.principal, self.limits)
         if refusal is not None:
             return refusal
-        connection.label = f"{self._name(greeting, visitor)} at {connection.label}"
-        connection.budget, connection.traffic = self._budget, self.traffic
-        connection.send(encode(answer))
-        port = self._port_for(connection, visitor)
-        rate = self.limits.requests_per_second
-        gateway = self._gateways[connection] = Gateway(port, connection, requests_per_second=rate)
-        connection.on_room = lambda _: gateway.on_room()
-        connection.take_over(lambda _, frames: gateway.on_frames(frames), self._left)
-        return None
+        link.label = f"{self._name(greeting, visitor)} at {link.label}"
+        link.budget, link.traffic = self.budget, self.traffic
+        link.send(encode(structs.replace(answer, version=agreed(greeting))))
+        port, rate = self._port_for(link, visitor), self.limits.requests_per_second
+        gateway = self._gateways[link] = Gateway(port, link, requests_per_second=rate, **patience)
+        return gateway
 
     def _name(self, greeting: ClientGreeting, visitor: Visitor) -> str:
         """For people, and without what a client could write to mislead them."""
         said = "".join(one for one in greeting.name[:MOST_NAME] if one.isprintable()) or "client"
         return said if visitor.principal.is_unrestricted else f"{visitor.principal.name} ({said})"
 
-    def _port_for(self, connection: Connection, visitor: Visitor) -> Port:
+    def _port_for(self, link: Link, visitor: Visitor) -> Port:
         if visitor.principal.is_unrestricted and not self.limits.restrict_clients:
             return self._port
         guarded = GuardedPort(self._port, visitor.principal, self.limits)
-        self._guarded[connection] = visitor, guarded
+        self._guarded[link] = visitor, guarded
         return guarded
 
     def renew(self, policy: Policy) -> None:
         """Who is not known any more has to go; others may do what the new policy grants them."""
-        for connection, (visitor, guarded) in list(self._guarded.items()):
+        for link, (visitor, guarded) in list(self._guarded.items()):
             principal = policy.renewed(visitor.principal, visitor.credentials)
             if principal is None:
-                connection.abort("the new policy does not know it")
+                link.abort("the new policy does not know it")
             else:
                 guarded.renew(principal)
 
-    def _left(self, connection: Connection, error: Exception | None) -> None:
-        self._gateways.pop(connection).close()
-        self._guarded.pop(connection, None)
-        self._places.leave(connection)
-        log.info("a client left: %s", error or "closed", extra={"client": connection.label})
+    def left(self, link: Link, error: Exception | None) -> None:
+        self._gateways.pop(link).close()
+        self._guarded.pop(link, None)
+        self._places.leave(link)
+        log.info("a client left: %s", error or "closed", extra={"client": link.label})
         if isinstance(error, RemoteProtocolError):
-            self.on_cut("refused-frame", f"{connection.label}: {error}")
+            self.on_cut("refused-frame", f"{link.label}: {error}")
         elif isinstance(error, ConnectionAbortedError):
-            self.on_cut("client-cut", f"{connection.label}: {error}")
+            self.on_cut("client-cut", f"{link.label}: {error}")
 
     def reconfigure(self, *, most: int, budget: int) -> None:
         """Who is there stays, under the new budget."""
-        self._most, self._budget = most, budget
-        for connection in self._gateways:
-            connection.budget = budget
+        self._most, self.budget = most, budget
+        for link in self._gateways:
+            link.budget = budget
 
     @property
     def queued(self) -> list[int]:
         """Bytes that wait for each client to read."""
-        return [connection.queued for connection in self._gateways]
+        return [link.queued for link in self._gateways]
 
     def __len__(self) -> int:
         return len(self._gateways)
@@ -106,5 +114,5 @@ class Clients:
     def close(self) -> None:
         """Let them go; they will look for another node, and nobody comes instead."""
         self._closed = True
-        for connection in list(self._gateways):
-            connection.close()
+        for link in list(self._gateways):
+            link.close()

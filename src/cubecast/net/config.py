@@ -12,6 +12,7 @@ from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.log.retention import Retention
+from cubecast.net.origins import check_origin
 from cubecast.net.outgoing import ENOUGH
 from cubecast.net.patterns import check_pattern
 from cubecast.net.security.listening import check_listening
@@ -81,6 +82,8 @@ class NodeConfig:
     """Thin clients served at a time; those that are connected stay when it is lowered."""
     http: Address | None = None
     """Where to serve health, metrics and pages; nowhere unless it is asked for."""
+    ws_origins: tuple[str, ...] = ()
+    """Besides the node's own pages, those of these origins may use its WebSocket."""
     observe: bool = False
     """Whether to count what happens even when nothing is served over HTTP; `cubecast status --watch` shows it."""
     journal: Path | None = None
@@ -95,11 +98,11 @@ class NodeConfig:
     """Where the node remembers its incarnation, and keeps its log."""
     log: tuple[str, ...] = ()
     """Patterns of the topics whose messages are kept in a log under `data`; ">" for all."""
-    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes")
+    log_budget: int = setting(8 << 20, least=1, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for the log's disk, before publishers wait."""
-    log_quota: int = setting(0, least=0, most=TIB, unit="bytes")
+    log_quota: int = setting(0, least=0, most=TIB, unit="bytes", reload=True)
     """The log's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
-    retention: dict[str, Retention] = field(default_factory=dict)
+    retention: dict[str, Retention] = setting(factory=dict, reload=True)
     """Per pattern what the log keeps of each topic; the first pattern that selects a topic counts, without one all."""
     policy: Path | None = setting(None, file=True)
     """Who may do what; without, every client may do everything."""
@@ -131,6 +134,7 @@ class NodeConfig:
             raise BadInput("a log needs a place: say with `data` where to keep it")
         for pattern in (*self.log, *self.retention):
             check_pattern(pattern)
+        object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name (`cluster`) has 1 to 64 characters")
         if self.patience < 2 * self.round_length:

@@ -163,17 +163,15 @@ class Driver:
         journal.began_late(monotonic(), published(life), reached(life))
         self._journal = journal
 
-    def switch_off_journal(self) -> None:
-        journal, self._journal = self._journal, None
-        if journal is not None:
-            journal.switched_off(monotonic())
-
-    def end_journal(self, *, at_rest: bool) -> None:
-        """The history ends here, even if the node goes on."""
+    def end_journal(self, *, at_rest: bool, switched_off: bool = False) -> None:
+        """The history ends here, even if the node goes on, which `switched_off` says it does."""
         journal, self._journal = self._journal, None
         if journal is not None:
             try:
-                journal.ended(monotonic(), at_rest=at_rest)
+                if switched_off:
+                    journal.switched_off(monotonic())
+                else:
+                    journal.ended(monotonic(), at_rest=at_rest)
             except OSError as error:
                 log.error("the journal has no end, its trace cannot be judged: %s", error)
 
@@ -256,7 +254,6 @@ class Driver:
                 case Subscribed(topic):
                     listener.on_subscribed(topic)
                 case Gap(topic, missing, reason):
-                    log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
                     listener.on_gap(topic, missing, reason)
                 case InterestMatched(topic, on):
                     if on:
@@ -264,7 +261,6 @@ class Driver:
                 case InterestKnown():
                     listener.on_interest_known()
                 case Reincarnated(incarnation):
-                    log.warning("others hold this node faulty; it comes back as incarnation %d", incarnation)
                     listener.on_reincarnated(incarnation)
                 case SetTimer(timer, at):
                     self._set_timer(timer, at)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from cubecast.errors import BadInput, CubecastError, NotKept, RemoteProtocolError
 from cubecast.ids import MessageId, Topic
+from cubecast.net.connection import Traffic
 from cubecast.net.gateway_messages import (
     CREDIT,
     AwaitDurable,
@@ -66,11 +67,17 @@ SILENT_FOR = 30.0
 class Link(Protocol):
     """What a gateway needs of a connection."""
 
+    host: str
     label: str
+    budget: int
+    traffic: Traffic
     is_full: bool
 
+    @property
+    def queued(self) -> int: ...
     def send(self, frame: bytes) -> None: ...
     def abort(self, reason: str) -> None: ...
+    def close(self) -> None: ...
 
 
 class ClientSink:

@@ -53,6 +53,7 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
     cluster: str
     name: str
     token: str | None = None
+    """Proves who it is, where that is asked for. It is part of the first message so that no address holds it."""
     key: str | None = None
     """The name of a principal whose private key it has: it asks for a challenge."""
 
@@ -122,9 +123,17 @@ def decode_proof(frame: bytes) -> Proof:
 
 def decode_answer(frame: bytes) -> Answer:
     try:
-        return _answers.decode(frame)
+        answer = _answers.decode(frame)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"this is not the answer of a cubecast node: {error}") from None
+    if isinstance(answer, Accepted) and not OLDEST_VERSION <= answer.version <= VERSION:
+        raise RemoteProtocolError(f"it answers in version {answer.version}, which it was not offered")
+    return answer
+
+
+def agreed(opening: Opening) -> int:
+    """The version to speak with a caller to whom there is no `objection`: the newest that both know."""
+    return min(VERSION, opening.newest)
 
 
 def objection(opening: Opening, cluster: str) -> Refused | None:

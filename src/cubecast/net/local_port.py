@@ -1,6 +1,7 @@
 """The port of a node in its own process: what users ask for, put to the machine; what it says, handed to users."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -19,9 +20,12 @@ from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
+from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 from cubecast.wire.codec import MAX_PACKET_BYTES
+
+log = logging.getLogger(__name__)
 
 Call = Callable[..., None]
 
@@ -267,6 +271,7 @@ class LocalPort:
         self._subscriptions.interest_known()
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+        log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
         notice = GapNotice(topic, missing, reason)
         if missing or self.recorder is None or not self.recorder.withholds(notice):
             self._subscriptions.gap(notice)
@@ -285,7 +290,7 @@ class LocalPort:
         if self._closed is not None:
             raise self._closed
 
-    def surroundings(self, peers: Callable[[], Sequence[Address]]) -> Surroundings:
+    def surroundings(self, peers: Callable[[], Sequence[Address]], login: Login) -> Surroundings:
         """Of the log, when it has to be filled."""
         subscriptions, recorder = self._subscriptions, self.recorder
 
@@ -293,7 +298,13 @@ class LocalPort:
             return (recorder is None or recorder.store.has_room) and not subscriptions.is_any_paused
 
         return Surroundings(
-            peers, self._config.cluster, self.deliver, subscriptions.gap, lambda: subscriptions.is_complete, has_room
+            peers,
+            self._config.cluster,
+            self.deliver,
+            subscriptions.gap,
+            lambda: subscriptions.is_complete,
+            has_room,
+            login,
         )
 
     def unsubscribe_all(self) -> None:

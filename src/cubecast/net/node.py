@@ -24,6 +24,7 @@ from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.security.dialling import for_node
+from cubecast.net.security.login import node_login
 from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import MOST_SHOWN, describe
@@ -107,7 +108,8 @@ class LiveNode:
         recorder = self.port.recorder
         if recorder is not None:
             await recorder.ready()
-            await recorder.fill(self.port.surroundings(self._living_peers))
+            login = node_login(self.config.tls)
+            await recorder.fill(self.port.surroundings(self._living_peers, login))
         self._is_filled = True
 
     def _living_peers(self) -> list[Address]:
@@ -122,6 +124,7 @@ class LiveNode:
             from cubecast.net.observe.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
+            self.observer.log_sizes = lambda: {} if self.port.recorder is None else self.port.recorder.describe()
             self.observer.start()
         if self.config.http is not None:
             from cubecast.net.web.server import WebServer
@@ -260,6 +263,8 @@ class LiveNode:
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:
                 self._driver.deferral_budget = config.peer_budget
+            if self.port.recorder is not None:
+                self.port.recorder.reconfigure(config)
 
         return take_effect
 
@@ -327,6 +332,7 @@ class LiveNode:
                 active.set_result(None)
 
     def _on_new_incarnation(self, incarnation: int) -> None:
+        log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
         self._remember(incarnation)

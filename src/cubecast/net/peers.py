@@ -20,7 +20,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.directory import Directory
 from cubecast.net.framing import header
-from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, encode
+from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, agreed, encode
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.turn import Turn
@@ -156,7 +156,8 @@ class Peers:
         if dial is not None and me.node < place.node:
             return Refused("we are calling you", retry=True)
         news = self._directory.learn([place])
-        connection.send(encode(Accepted(VERSION, me, self._directory.dimension, list(self._directory.places.values()))))
+        places = list(self._directory.places.values())
+        connection.send(encode(Accepted(agreed(greeting), me, self._directory.dimension, places)))
         self._open(place.node, connection)
         self._spread(news)
         return None

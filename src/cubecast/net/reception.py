@@ -13,7 +13,6 @@ from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.handshake import (
-    VERSION,
     Accepted,
     Challenge,
     ClientGreeting,
@@ -21,6 +20,7 @@ from cubecast.net.handshake import (
     JoinRequest,
     Opening,
     Refused,
+    agreed,
     decode_opening,
     decode_proof,
     encode,
@@ -169,6 +169,6 @@ class Reception:
         if isinstance(offer, Refused):
             return offer
         places = list(self._directory.places.values())
-        connection.send(encode(Accepted(VERSION, me, self._directory.dimension, places, offer)))
+        connection.send(encode(Accepted(agreed(request), me, self._directory.dimension, places, offer)))
         connection.close()
         return None

@@ -26,11 +26,13 @@ class Talk:
 
     def __init__(self, nodes, random: Random) -> None:
         self.nodes, self.random = nodes, random
+        self.whims = Random(random.random())
+        """Of those who answer; apart, because who answers when is not ours to repeat."""
         self.open = {}
 
     def subscribe(self, node, topic: str) -> None:
         def answer(batch) -> None:
-            if self.random.random() < 0.2:
+            if self.whims.random() < 0.2:
                 node.publish_nowait(topic, f"{node.id} heard {len(batch)}")
 
         self.open[node.id, topic] = node.subscribe(topic, on_batch=answer)
@@ -39,7 +41,7 @@ class Talk:
         node = self.random.choice(self.nodes)
         topic = self.random.choice("ttu")
         await node.publish(topic, f"{number}", wait="stable" if not number % 5 else None)
-        if self.random.random() < 0.05:
+        if self.random.random() < 0.05 and len(self.open) > 2:
             key = self.random.choice(sorted(self.open))
             self.open.pop(key).close()
         elif self.random.random() < 0.1:

@@ -12,7 +12,18 @@ from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.gateway_messages import Publish, Subscribe
 from cubecast.net.gateway_messages import encode as said
-from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, Greeting, Place, decode_answer, encode
+from cubecast.net.handshake import (
+    MAGIC,
+    VERSION,
+    Accepted,
+    ClientGreeting,
+    Greeting,
+    JoinRequest,
+    Place,
+    Refused,
+    decode_answer,
+    encode,
+)
 from cubecast.net.node import LiveNode
 from cubecast.net.security.dialling import Dialling
 from cubecast.net.security.login import Login
@@ -127,6 +138,23 @@ def test_a_node_that_lies_loses_its_link(case):
         await node.close()
 
     run(scenario(), 20)
+
+
+@pytest.mark.parametrize("opening", ["join", "greeting"])
+def test_a_policy_without_tls_cannot_be_evaded_by_becoming_a_member(opening):
+    async def scenario():
+        async with secured(RULES, tls=False) as scene:
+            caller = await Raw.open(scene.at)
+            place = Place(3, 0, b"instance", "127.0.0.1:1")
+            greets = Greeting(MAGIC, VERSION, VERSION, "cubecast", place)
+            joins = JoinRequest(MAGIC, VERSION, VERSION, "cubecast", b"instance", None)
+            caller.send(encode(greets if opening == "greeting" else joins))
+            answer = decode_answer(await caller.frame())
+            assert isinstance(answer, Refused) and "has a policy and no TLS" in answer.reason
+            await caller.closed()
+            caller.close()
+
+    run(scenario())
 
 
 # Again

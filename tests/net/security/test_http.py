@@ -38,7 +38,7 @@ def test_a_request_is_refused(case):
     async def scenario():
         authorization, reason = REQUESTS[case]
         async with secured(RULES, tls=False, http=Address("127.0.0.1", 0)) as scene:
-            status, text = await _get(scene, "/", authorization, tls=False)
+            status, text = await _get(scene, "/status.json", authorization, tls=False)
             assert status == 401 and reason in text and TOKEN not in text
 
     run(scenario())

@@ -9,12 +9,13 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.net.config import NodeConfig
+from cubecast.net.log.retention import Retention
 from cubecast.net.node import LiveNode
 from cubecast.net.settings.logs import Logging, set_up
 from cubecast.net.settings.reloading import Reloader, taking
 from cubecast.net.settings.resolve import Sources, resolve
 from support.cluster import FAST
-from support.running import run
+from support.running import run, until
 
 MIB = 1 << 20
 
@@ -110,6 +111,23 @@ def test_budgets_of_a_living_node():
             first.port.publish("t", [b"xx"])
         await second.close()
         await first.close()
+
+    run(main(), 20)
+
+
+def test_what_the_log_keeps(tmp_path: Path):
+    async def main():
+        node = LiveNode(NodeConfig(**FAST, data=tmp_path, log=(">",)))
+        await node.start()
+        for _ in range(5):
+            await node.port.durable("t", node.port.publish("t", [b"x"] * 4))
+        store = node.port.recorder.store
+        assert store.bounds("t") == (1, 20)
+        wanted = replace(node.config, retention={"t": Retention(max_messages=8)}, log_quota=MIB, log_budget=1)
+        for prepare in node.reloads:
+            prepare(wanted)()
+        await until(lambda: store.bounds("t") == (13, 20))
+        await node.close()
 
     run(main(), 20)
 

@@ -103,3 +103,15 @@ def test_the_dashboard_asks_only_for_what_there_is():
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     for panel in panels:
         assert all(target["expr"].count("(") == target["expr"].count(")") for target in panel["targets"])
+
+
+def test_the_durable_log_is_measured(tmp_path):
+    async def main():
+        async with cluster(1, http=HTTP, data=tmp_path, log=("kept",)) as (node,), node.subscribe("kept") as heard:
+            await heard.ready()
+            await node.publish("kept", b"12345", wait="stable")
+            said = await scraped(node)
+            assert said["cubecast_log_messages", ""] == 1
+            assert (said["cubecast_log_trouble", ""], said["cubecast_log_damaged_ranges", ""]) == (0, 0)
+
+    run(main())

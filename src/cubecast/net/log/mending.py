@@ -13,6 +13,7 @@ from cubecast.net.log.record import Damage, Record
 from cubecast.net.log.since import PublisherCut, from_cut
 from cubecast.net.pieces import weight
 from cubecast.net.port import GapNotice, Logged
+from cubecast.net.security.login import NOTHING, Login
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +70,15 @@ class Wanted:
 class Mender:
     """Asks one peer after the other. What was not to be had is not asked for again by this process."""
 
-    def __init__(self, history: History, peers: Callable[[], Sequence[Address]], cluster: str, name: str) -> None:
-        self._history, self._peers, self._cluster, self._name = history, peers, cluster, name
+    def __init__(
+        self,
+        history: History,
+        peers: Callable[[], Sequence[Address]],
+        cluster: str,
+        name: str,
+        login: Login = NOTHING,
+    ) -> None:
+        self._history, self._peers, self._cluster, self._name, self._login = history, peers, cluster, name, login
         self._in_vain: set[tuple[Topic, int]] = set()
         self._lock = asyncio.Lock()
 
@@ -94,7 +102,7 @@ class Mender:
         return [one for one in damages if one.ids and (topic, one.first) not in self._in_vain]
 
     async def _from(self, address: Address, topic: Topic, damages: Sequence[Damage]) -> int:
-        port = ClientPort([address], cluster=self._cluster, name=self._name, patience=CONNECT_TIME)
+        port = ClientPort([address], cluster=self._cluster, name=self._name, patience=CONNECT_TIME, login=self._login)
         try:
             await port.start(CONNECT_TIME)
             wanted = Wanted(topic, damages)

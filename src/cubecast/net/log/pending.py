@@ -35,7 +35,7 @@ class Pending:
 
     def __init__(self, budget: int, put: Callable[[Sequence[Item]], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._budget, self._put = budget, put
+        self.budget, self._put = budget, put
         self._turn: list[Item] = []
         self._turn_bytes = 0
         self._due: asyncio.TimerHandle | None = None
@@ -48,7 +48,7 @@ class Pending:
 
     @property
     def has_room(self) -> bool:
-        return self.bytes < self._budget
+        return self.bytes < self.budget
 
     def add(self, entry: Entry) -> None:
         if self.trouble is not None and not self.has_room:

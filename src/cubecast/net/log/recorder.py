@@ -67,6 +67,12 @@ class Recorder:
         """This node's id and incarnation."""
         store.on_room = self._resume
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        """What may change while the log is open: how much of it is kept, and what may wait for it."""
+        self.store.retain(config.retention)
+        self.store.set_quota(config.log_quota)
+        self.store.set_budget(config.log_budget)
+
     def attach(self, port: Port) -> None:
         """Record what is delivered from now on; a log that was written before may have to be filled first."""
         self._port = port
@@ -94,7 +100,7 @@ class Recorder:
         name = f"the log of node {self.me[0]}"
         self.returning.around = around
         await self.returning.fill(name)
-        self.history.mend = Mender(self.history, around.peers, around.cluster, name).mend
+        self.history.mend = Mender(self.history, around.peers, around.cluster, name, around.login).mend
         for topic in self.store.topics():
             if self.store.damaged(topic):
                 await self.history.mend(topic)

@@ -22,6 +22,7 @@ from cubecast.net.log.holding import Holding
 from cubecast.net.log.reading import History
 from cubecast.net.log.since import PublisherCut, from_cut
 from cubecast.net.port import COMPLETE, GapNotice, Logged, Port, Run
+from cubecast.net.security.login import NOTHING, Login
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class Surroundings:
     """Is everything published from now on addressed to this node?"""
     has_room: Callable[[], bool]
     """Can log and subscribers take more?"""
+    login: Login = NOTHING
+    """What this node proves to its peers."""
 
 
 class Refill:
@@ -150,7 +153,7 @@ def _missing(publisher: tuple[Topic, NodeId, Incarnation], first: Counter, last:
 async def fill(refill: Refill, patterns: Sequence[str], around: Surroundings, name: str) -> bool:
     """Ask one peer after the other until one has told all it has; False when none could."""
     for address in around.peers():
-        port = ClientPort([address], cluster=around.cluster, name=name, patience=CONNECT_TIME)
+        port = ClientPort([address], cluster=around.cluster, name=name, patience=CONNECT_TIME, login=around.login)
         try:
             await port.start(CONNECT_TIME)
             for pattern in patterns:

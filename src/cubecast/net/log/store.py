@@ -55,6 +55,7 @@ class Store:
         self._reader = Reader(directory)
         self._reading = ThreadPoolExecutor(1, "cubecast log reader")
         self._janitor = Janitor(retention)
+        self._sweeps = bool(retention)
         self._next_sweep = self._loop.call_soon(self._sweep) if retention else None
 
     @classmethod
@@ -75,6 +76,9 @@ class Store:
     def set_quota(self, size: int) -> None:
         """The database's file grows no larger, as if the disk were full; 0 for the disk's own limit."""
         self._writer.call(lambda ledger: ledger.segments.set_limit(size))
+
+    def set_budget(self, budget: int) -> None:
+        self._pending.budget = budget
 
     # Writing
 
@@ -166,6 +170,13 @@ class Store:
             self.on_room()
 
     # Forgetting
+
+    def retain(self, retention: Mapping[str, Retention]) -> None:
+        """By these rules from now on."""
+        self._janitor = Janitor(retention)
+        if retention and not self._sweeps:
+            self._sweeps = True
+            self._next_sweep = self._loop.call_soon(self._sweep)
 
     def _sweep(self) -> None:
         tell = self._from_thread(self._swept)

@@ -63,6 +63,16 @@ def _dropped(seen: Observer) -> dict[str, float]:
     return {"unreachable": seen.peers.dropped, "slow-subscriber": refused, "not-for-us": seen.meter.discarded}
 
 
+def _log(part: str) -> Read:
+    """Numbers as they are, other things by whether they are there; 0 without a log."""
+
+    def read(seen: Observer) -> float:
+        found = seen.log_sizes().get(part)
+        return found if isinstance(found, int | float) else float(found is not None)
+
+    return read
+
+
 def _happened(kind: str) -> Read:
     return lambda seen: seen.happenings.counts[kind]
 
@@ -71,14 +81,11 @@ MESSAGES = (
     Metric("cubecast_deliveries_total", "Messages delivered here.", lambda seen: sum(seen.meter.delivered.values())),
     Metric("cubecast_published_total", "Messages published here.", lambda seen: sum(seen.meter.published.values())),
     Metric(
-        "cubecast_delivered_batches_total", "Publications (batches) delivered.", lambda o: o.meter.batches_delivered
-    ),
-    Metric(
         "cubecast_published_batches_total", "Publications (batches) made here.", lambda o: o.meter.batches_published
     ),
     Metric(
         "cubecast_delivery_latency_seconds",
-        "From publication here to delivery at another member; one publication in half a second is followed.",
+        "From publication here to delivery at another member; one publication a second is followed.",
         histogram=lambda seen: seen.latency.histogram,
     ),
     Metric(
@@ -124,19 +131,14 @@ TRAFFIC = (
         "cubecast_client_received_bytes_total", "Bytes received from clients.", lambda o: o.clients.traffic.bytes_in
     ),
     Metric(
-        "cubecast_received_publications_total",
-        "Publications received from peers, each copy counted.",
-        lambda seen: seen.meter.publications_in,
-    ),
-    Metric(
         "cubecast_publication_sampled_bytes_total",
-        "Bytes of some publications sent to peers, by part; divide by cubecast_publication_sampled_total.",
+        "Bytes of some publications of this node, by part; divide by cubecast_publication_sampled_total.",
         label="part",
         read_many=lambda seen: {part: seen.meter.metadata.parts[part] for part in PARTS},
     ),
     Metric(
         "cubecast_publication_sampled_total",
-        "Publications sent to peers whose parts were measured.",
+        "Publications of this node whose parts were measured.",
         lambda seen: seen.meter.metadata.looked_at,
     ),
     Metric("cubecast_duplicates_total", "Publications that came again.", lambda seen: seen.meter.duplicates),
@@ -191,18 +193,16 @@ NODE = (
     ),
     Metric(
         "cubecast_loop_lag_seconds",
-        "How late the event loop was, looked at ten times a second.",
+        "How late the event loop was, looked at four times a second.",
         histogram=lambda seen: seen.loop_lag,
     ),
     Metric("cubecast_loop_lag_max_seconds", "How late it was at most in the last second.", lambda seen: seen.lateness),
     Metric("cubecast_tracing", "1 while this node writes a journal.", lambda seen: seen.is_tracing),
-    Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", lambda seen: seen.log_sizes().get("bytes", 0)),
-    Metric("cubecast_log_messages", "Messages in the durable log.", lambda seen: seen.log_sizes().get("messages", 0)),
-    Metric(
-        "cubecast_log_pending_bytes",
-        "Bytes that wait to be written to the durable log.",
-        lambda seen: seen.log_sizes().get("pending", 0),
-    ),
+    Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", _log("bytes")),
+    Metric("cubecast_log_messages", "Messages in the durable log.", _log("messages")),
+    Metric("cubecast_log_pending_bytes", "Bytes that wait to be written to the durable log.", _log("waiting_bytes")),
+    Metric("cubecast_log_damaged_ranges", "Ranges of the durable log that cannot be read.", _log("damaged_ranges")),
+    Metric("cubecast_log_trouble", "1 while the disk refuses to be written.", _log("trouble")),
 )
 
 CATALOGUE: tuple[Metric, ...] = (*MESSAGES, *TRAFFIC, *NODE)

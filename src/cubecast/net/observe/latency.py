@@ -1,6 +1,6 @@
 """How long publications take to be delivered elsewhere, without synchronised clocks and without a word in any message.
 
-A few times a second a node picks one of its own publications. Once it is stable it asks some of the members it was for
+Every second a node picks one of its own publications. Once it is stable it asks some of the members it was for
 when they delivered it; they answer with the time on their own clock, and with what that clock shows now. Each such
 exchange also tells how far apart the two clocks are, to within half its round trip. The closest exchange of the last
 minute is trusted, so the error is that of the fastest round trip, not that of a busy one. Members that hold the
@@ -21,9 +21,9 @@ from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.meter import Meter
 from cubecast.protocol.vcube.cubecast.inspection import has_delivered
 
-EVERY = 0.5
+EVERY = 1.0
 """Seconds between two publications that are followed."""
-MOST_ASKED = 3
+MOST_ASKED = 2
 """Members asked about one publication, others each time."""
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds before a member that has not delivered it yet is asked again; then it is given up."""

@@ -6,22 +6,27 @@ from cubecast.net.framing import HEADER
 from cubecast.protocol.vcube.cubecast.packets import Publication
 from cubecast.wire.codec import encode
 
-EVERY = 32
+EVERY = 16
 PARTS = ("payload", "barrier", "destinations", "starts", "rest")
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Metadata:
-    __slots__ = ("looked_at", "parts")
+    __slots__ = ("_until_next", "looked_at", "parts")
 
     def __init__(self) -> None:
+        self._until_next = 1
         self.looked_at = 0
-        """Publications, each copy counted."""
         self.parts = dict.fromkeys(PARTS, 0)
-        """Their bytes; the frame around them is part of the rest."""
+        """Bytes of those that were looked at; the frame around them is part of the rest."""
 
-    def look(self, packet: Publication, copies: int) -> None:
+    def look(self, packet: Publication) -> None:
+        """A publication of this node leaves."""
+        self._until_next -= 1
+        if self._until_next:
+            return
+        self._until_next = EVERY
         frame = packet.frame or encode(packet)
         found = {
             "payload": sum(map(len, packet.payloads)),
@@ -30,6 +35,6 @@ class Metadata:
             "starts": len(_encode(packet.starts)),
         }
         found["rest"] = len(frame) + HEADER.size - sum(found.values())
-        self.looked_at += copies
+        self.looked_at += 1
         for part, size in found.items():
-            self.parts[part] += copies * size
+            self.parts[part] += size

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.observe.histogram import Histogram
-from cubecast.net.observe.metadata import EVERY, Metadata
+from cubecast.net.observe.metadata import Metadata
 from cubecast.protocol.contract import (
     Acknowledged,
     Deliver,
+    Effect,
     Effects,
     Gap,
     Observe,
@@ -46,11 +47,9 @@ class Meter:
     def __init__(self, notice: Notice) -> None:
         self.machine: Cubecast | None = None
         self._notice = notice
-        self.publications_in = 0
-        """Each copy counted."""
         self.delivered: dict[Topic, int] = {}
         self.published: dict[Topic, int] = {}
-        self.batches_delivered = self.batches_published = 0
+        self.batches_published = 0
         self.duplicates = self.discarded = self.repeated = self.gaps = self.missing = self.incarnations = 0
         self.at_once = 0
         """Messages that were delivered the moment they arrived."""
@@ -58,7 +57,6 @@ class Meter:
         self.held_bytes = 0
         self._waited, self.stability = Histogram(), Histogram()
         self.metadata = Metadata()
-        self._until_look = 1
         self.recent: deque[tuple[Topic, MessageId, int, float]] = deque(maxlen=REMEMBERED)
         """The last deliveries: topic, first message, messages, when."""
         self.on_stable: Callable[[float, Topic, int, float], None] | None = None
@@ -66,42 +64,65 @@ class Meter:
         self._unstable: dict[Topic, deque[tuple[int, int, float]]] = {}
 
     def step(self, name: str, now: float, arguments: Sequence[Any], effects: Effects) -> None:
-        arrived: MessageId | None = None
         if name == "packet":
-            packet = arguments[1]
-            if packet.publication:
-                self.publications_in += 1
-                if packet.bundle:
-                    self._bundle(now, packet, effects)
-                else:
-                    arrived = packet.message
-        elif name == "on_timer" and arguments[0] is Timer.RETRY:
+            self.packet(now, arguments[1], effects)
+            return
+        if name == "on_timer" and arguments[0] is Timer.RETRY:
             self._repeats(effects)
-        is_delivered = False
         for effect in effects:
-            if isinstance(effect, Send):
-                if effect.packet.publication:
-                    self._until_look -= 1
-                    if not self._until_look:
-                        self._look(effect)
-            elif isinstance(effect, Deliver):
-                topic, message, count = effect.topic, effect.message, len(effect.payloads)
-                self.batches_delivered += 1
-                self.delivered[topic] = self.delivered.get(topic, 0) + count
-                self.recent.append((topic, message, count, now))
-                if message is arrived:
+            if isinstance(effect, Deliver):
+                self._delivered(now, effect)
+            elif isinstance(effect, Send):
+                packet = effect.packet
+                if packet.publication and not packet.bundle:
+                    self.metadata.look(packet)
+            else:
+                self._other(now, effect)
+
+    def packet(self, now: float, packet: Any, effects: Effects) -> None:
+        """A step that began with a packet: most of them do."""
+        arrived: MessageId | None = None
+        if packet.publication:
+            if packet.bundle:
+                self._bundle(now, packet, effects)
+            else:
+                arrived = packet.message
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                if effect.message is arrived:
+                    topic, count = effect.topic, len(effect.payloads)
+                    try:
+                        self.delivered[topic] += count
+                    except KeyError:
+                        self.delivered[topic] = count
+                    self.recent.append((topic, arrived, count, now))
                     self.at_once += count
-                    is_delivered = True
-                elif self.held:
-                    self._released(now, topic, message, count)
-            elif isinstance(effect, Acknowledged):
-                self._acknowledged(now, effect)
-            elif isinstance(effect, Published):
-                self._published(now, effect)
-            elif not isinstance(effect, SetTimer):
-                self._rare(effect)
-        if arrived is not None and not is_delivered:
+                    arrived = None
+                else:
+                    self._delivered(now, effect)
+            elif not isinstance(effect, Send):
+                self._other(now, effect)
+        if arrived is not None:
             self._not_delivered(now, packet.topic, arrived, packet.payloads, effects)
+
+    def _delivered(self, now: float, effect: Deliver) -> None:
+        """An own message, or one that was held."""
+        topic, message, count = effect.topic, effect.message, len(effect.payloads)
+        self.delivered[topic] = self.delivered.get(topic, 0) + count
+        self.recent.append((topic, message, count, now))
+        if self.held:
+            held = self.held.pop((topic, message), None)
+            if held is not None:
+                self.held_bytes -= held[2]
+                self._waited.add(now - held[0], count)
+
+    def _other(self, now: float, effect: Effect) -> None:
+        if isinstance(effect, Acknowledged):
+            self._acknowledged(now, effect)
+        elif isinstance(effect, Published):
+            self._published(now, effect)
+        elif not isinstance(effect, SetTimer):
+            self._rare(effect)
 
     @property
     def holding(self) -> Histogram:
@@ -109,17 +130,6 @@ class Meter:
         return self._waited.with_zeros(self.at_once)
 
     # What is not so frequent
-
-    def _look(self, effect: Send) -> None:
-        self._until_look = EVERY
-        if not effect.packet.bundle:
-            self.metadata.look(effect.packet, len(effect.peers))
-
-    def _released(self, now: float, topic: Topic, message: MessageId, count: int) -> None:
-        held = self.held.pop((topic, message), None)
-        if held is not None:
-            self.held_bytes -= held[2]
-            self._waited.add(now - held[0], count)
 
     def _published(self, now: float, effect: Published) -> None:
         topic, count = effect.topic, effect.count

@@ -21,8 +21,8 @@ from cubecast.net.peers import Peers
 from cubecast.protocol.vcube.cubecast import inspection
 from cubecast.protocol.vcube.cubecast.packets import Standing
 
-TICK = 0.1
-TICKS_PER_SAMPLE = 10
+TICK = 0.25
+TICKS_PER_SAMPLE = 4
 TOO_LATE = 1.0
 """Seconds by which the event loop may be late before a node calls itself overloaded."""
 STATES = ("self", "alive", "disconnected", "suspected", "left", "unknown")
@@ -30,7 +30,7 @@ LINK_STATES = ("connected", "disconnected", "left")
 
 
 class Observer:
-    """Between `start` and `stop` it looks at the clock ten times a second; everything else is counted as it happens."""
+    """Between `start` and `stop` it looks at the clock four times a second; the rest is counted as it happens."""
 
     def __init__(self, config: NodeConfig, directory: Directory, peers: Peers, clients: Clients) -> None:
         self.config, self.directory, self.peers, self.clients = config, directory, peers, clients
@@ -45,8 +45,8 @@ class Observer:
         self.started = time()
         self.lateness = 0.0
         """By how much the event loop was late at most in the last second."""
-        self.log_sizes: Callable[[], Mapping[str, float]] = dict
-        """Of the durable log, where there is one: `bytes`, `messages`, `pending` (bytes)."""
+        self.log_sizes: Callable[[], Mapping[str, Any]] = dict
+        """What the durable log says of itself, where there is one."""
         self._worst = 0.0
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None

@@ -46,9 +46,9 @@ class Tracing:
             journal = Journal(
                 directory, place.node, place.incarnation, place.instance, packets=self._config.journal_packets
             )
+            driver.begin_journal(journal)
         except OSError as error:
             raise BadInput(f"cannot write to {directory}: {error.strerror or error}") from None
-        driver.begin_journal(journal)
         self._directory, self._since_start = directory, False
         return directory
 
@@ -56,7 +56,7 @@ class Tracing:
         """Where it is."""
         if not driver.is_journalling or self._directory is None:
             raise BadInput("no trace is written")
-        driver.switch_off_journal()
+        driver.end_journal(at_rest=False, switched_off=True)
         return self._directory
 
     def _home(self) -> Path:

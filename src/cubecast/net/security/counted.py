@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from cubecast.net.connection import Connection
+from cubecast.net.gateway import Link
 from cubecast.net.handshake import Refused
 from cubecast.net.security.principal import Principal
 from cubecast.net.security.settings import Limits
@@ -10,25 +10,25 @@ from cubecast.net.security.settings import Limits
 
 class Counted:
     def __init__(self) -> None:
-        self._of: dict[Connection, tuple[str, str | None]] = {}
+        self._of: dict[Link, tuple[str, str | None]] = {}
         self._addresses: Counter[str] = Counter()
         self._principals: Counter[str] = Counter()
 
-    def take(self, connection: Connection, principal: Principal, limits: Limits) -> Refused | None:
+    def take(self, link: Link, principal: Principal, limits: Limits) -> Refused | None:
         """A place for one more, or why there is none."""
-        address, name = connection.host, None if principal.is_unrestricted else principal.name
+        address, name = link.host, None if principal.is_unrestricted else principal.name
         if self._addresses[address] >= limits.clients_per_address:
             return Refused(f"this node serves {limits.clients_per_address} clients at {address} already", retry=True)
         if name is not None and self._principals[name] >= limits.clients_per_principal:
             return Refused(f"{name} has {limits.clients_per_principal} connections to this node already", retry=True)
-        self._of[connection] = address, name
+        self._of[link] = address, name
         self._addresses[address] += 1
         if name is not None:
             self._principals[name] += 1
         return None
 
-    def leave(self, connection: Connection) -> None:
-        address, name = self._of.pop(connection)
+    def leave(self, link: Link) -> None:
+        address, name = self._of.pop(link)
         for counter, key in ((self._addresses, address), (self._principals, name)):
             if key is not None:
                 counter[key] -= 1

@@ -13,7 +13,7 @@ from cubecast.net.patterns import ONE, REST, is_pattern
 Words = tuple[str, ...]
 State = frozenset[Words]
 
-MOST_STATES = 10_000
+MOST_STATES = 2_000
 """A question that needs more is answered with no: nobody writes such grants by hand."""
 OTHER = " "
 """A word that no grant names; no word of a pattern holds a space."""

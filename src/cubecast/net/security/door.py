@@ -5,6 +5,7 @@ A node's greeting is believed as far as its certificate goes: it names the clust
 
 from dataclasses import dataclass
 from secrets import token_bytes
+from typing import Any, Protocol
 
 from cubecast.errors import NotAuthenticated
 from cubecast.net.connection import Connection
@@ -16,6 +17,12 @@ from cubecast.net.security.principal import ANYBODY, Principal
 from cubecast.net.security.strangers import Stranger
 
 CHALLENGE_BYTES = 32
+
+
+class Shown(Protocol):
+    """What a client came through."""
+
+    def certificate(self) -> dict[str, Any] | None: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ def node_objection(connection: Connection, opening: Greeting | JoinRequest, clus
     return None
 
 
-def admit(policy: Policy, connection: Connection, greeting: ClientGreeting) -> Visitor | Challenge | Refused:
+def admit(policy: Policy, connection: Shown, greeting: ClientGreeting) -> Visitor | Challenge | Refused:
     """Let a client in, or ask for more. The first proof that it shows counts, even if it is wrong."""
     if not policy.enabled:
         return OPEN_VISITOR

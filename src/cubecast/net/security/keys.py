@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cubecast.errors import BadInput
 
 PREFIX = "ed25519:"
+NOBODYS_KEY = Ed25519PrivateKey.generate().public_key()
 
 
 def statement(cluster: str, name: str, challenge: bytes, channel: bytes) -> bytes:

@@ -2,6 +2,7 @@
 that a new one is used as soon as it is there."""
 
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,14 @@ class Login:
 
     def dialling(self, cluster: str) -> Dialling | None:
         return for_client(self.tls, cluster, check_hostname=not self.as_node)
+
+    def web_context(self, address: Address) -> ssl.SSLContext | None:
+        """For pages, which a node with TLS serves in the clear to its own machine only."""
+        if self.tls is None or is_loopback(address.host):
+            return None
+        from cubecast.net.security.tls import client_context  # brings a library along that others do without
+
+        return client_context(self.tls)
 
     def objection(self, address: Address) -> str | None:
         """Why nothing is said there."""

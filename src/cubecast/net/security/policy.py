@@ -1,6 +1,6 @@
 """The policy: who is known, by what, and what they may do. Whatever it does not grant is refused."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -76,16 +76,22 @@ class Policy:
 
     def _by_key(self, proof: KeyProof) -> Principal:
         one = self.known.get(proof.name)
-        if one is None or not self._has_signed(one.keys, proof):
+        good = self._has_signed(one.keys if one is not None else (), proof)
+        if one is None or not good:
             raise NotAuthenticated(BAD_KEY)
         return one.principal
 
-    def _has_signed(self, keys: "Iterable[Ed25519PublicKey]", proof: KeyProof) -> bool:
+    def _has_signed(self, keys: "Sequence[Ed25519PublicKey]", proof: KeyProof) -> bool:
         # Here, because a node without keys in its policy does without the library.
-        from cubecast.net.security.keys import is_signed, statement
+        from cubecast.net.security.keys import NOBODYS_KEY, is_signed, statement
 
         text = statement(self.cluster, proof.name, proof.challenge, proof.channel)
-        return any(is_signed(key, text, proof.signature) for key in keys)
+        for key in keys:
+            if is_signed(key, text, proof.signature):
+                return True
+        if not keys:
+            is_signed(NOBODYS_KEY, text, proof.signature)  # takes the time it takes for somebody who is known
+        return False
 
 
 OPEN = Policy(enabled=False)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NO_MEMBERS = (
+    "this node has a policy and no TLS, so it cannot tell who may be a member: give it certificates, or --insecure"
+)
+
 
 class Security:
     """`security.policy.authenticate(credentials)` gives a principal; `principal.may(action, topic)` decides."""
@@ -81,8 +85,11 @@ class Security:
         gate.decide = lambda request, need: decide(self.policy, request, need)
 
     def objection(self, connection: Connection, opening: Greeting | JoinRequest) -> Refused | None:
-        """Why a caller may not be the node it wants to be."""
-        return None if self.tls is None else node_objection(connection, opening, self._config.cluster)
+        """Why a caller may not be the node it wants to be. A member is not asked what it may do, so a policy is worth
+        something only if not everybody can become one."""
+        if self.tls is not None:
+            return node_objection(connection, opening, self._config.cluster)
+        return Refused(NO_MEMBERS, retry=False) if self.policy.enabled and not self._config.insecure else None
 
     def wanted(self, connection: Connection, request: JoinRequest) -> NodeId | None:
         """The id for somebody who joins, where there is nothing to choose."""

@@ -1,6 +1,6 @@
 """Is a configuration file right? Everything that is wrong with it, not only the first thing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +9,26 @@ from cubecast.net.settings.resolve import BadSettings, Resolved, Sources, missin
 from cubecast.net.settings.sources import Given, from_file
 
 
-def check_file(kind: type, file: Path, environment: Mapping[str, str]) -> list[str]:
-    """A line per problem. A cluster file leaves open which of its nodes reads it: it must be right for each of them."""
+def check_file(
+    kind: type, file: Path, environment: Mapping[str, str], probe: Callable[[Any], object] = lambda config: None
+) -> list[str]:
+    """A line per problem. A cluster file leaves open which of its nodes reads it: it must be right for each of them.
+
+    `probe` tries what the settings name, as far as that is possible without starting anything, and raises BadInput.
+    """
     problems: list[str] = []
     try:
         for options in _readers(kind, file):
             resolved: Resolved[Any] = resolve(kind, Sources(file, environment, options))
-            problems += [one for one in missing_files(kind, resolved) if one not in problems]
+            missing = missing_files(kind, resolved)
+            problems += [one for one in missing if one not in problems]
+            if not missing:
+                probe(resolved.config)
     except BadSettings as error:
         problems += error.problems
     except BadInput as error:
-        problems.append(str(error))
+        text = str(error)
+        problems.append(text if str(file) in text else f"{file}: {text}")
     return problems
 
 

@@ -35,6 +35,7 @@ NO_LIMITS = Limits()
 def setting(
     default: Any = MISSING,
     *,
+    factory: Any = MISSING,
     least: float | None = None,
     most: float | None = None,
     unit: str = "",
@@ -44,7 +45,10 @@ def setting(
 ) -> Any:
     """A field with limits. Any, so that the field's own type is what counts."""
     limits = Limits(least, most, unit, reload, secret, file)
-    return field(default=default, metadata={"limits": limits})
+    metadata = {"limits": limits}
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def table(kind: type) -> Any:

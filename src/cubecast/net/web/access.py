@@ -13,9 +13,12 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from cubecast.net.addresses import Address
+from cubecast.net.web import pages
 
-OPEN = ("/healthz", "/readyz")
-"""Asked by machines that hold no secrets; the answers hold none either."""
+WEBSOCKET = "/ws"
+"""Decides itself: which pages may come is a setting, and who somebody is stands in the first message."""
+OPEN = frozenset({"/healthz", "/readyz", WEBSOCKET}) | pages.paths()
+"""Asked by machines that hold no secrets and browsers that say later who uses them; the answers hold none either."""
 READING = ("GET", "HEAD")
 
 
@@ -49,7 +52,7 @@ class Gate:
             # A foreign name that was made to point here, so that a browser takes us for its page's own server.
             raise web.HTTPForbidden(text=f"this node serves loopback only and is not called {host}\n")
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
+        if origin is not None and request.path != WEBSOCKET and urlsplit(origin).netloc != request.host:
             raise web.HTTPForbidden(text="this page belongs to somebody else\n")
         reason = self.decide(request, need_of(request))
         if reason is not None:

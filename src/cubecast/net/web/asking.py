@@ -9,6 +9,7 @@ import aiohttp
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.addresses import Address
 from cubecast.net.config import ANYWHERE
+from cubecast.net.security.login import NOTHING, Login
 
 
 def http_address(told: str | None, asked: str) -> Address:
@@ -19,16 +20,20 @@ def http_address(told: str | None, asked: str) -> Address:
     return address._replace(host=Address.parse(asked).host) if address.host in ANYWHERE else address
 
 
-async def switch_trace(
-    address: Address, run: str | None, timeout: float, headers: dict[str, str] | None = None
-) -> dict[str, Any]:
+async def switch_trace(address: Address, run: str | None, timeout: float, login: Login = NOTHING) -> dict[str, Any]:
     """Switch a node's trace on under a name, or, None, off; what it says. BadInput with its reason when it refuses."""
     query = {"on": "false"} if run is None else {"on": "true", "run": run}
+    reason = login.objection(address)
+    if reason is not None:
+        raise BadInput(f"{address}: {reason}")
+    token, context = login.read_token(), login.web_context(address)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    where = f"{'http' if context is None else 'https'}://{address}/trace?{urlencode(query)}"
     try:
         async with (
             asyncio.timeout(timeout),
             aiohttp.ClientSession(headers=headers) as session,
-            session.post(f"http://{address}/trace?{urlencode(query)}") as answer,
+            session.post(where, ssl=context or True) as answer,
         ):
             if answer.content_type != "application/json":
                 raise BadInput(f"{address} refuses: {(await answer.text()).strip()}")

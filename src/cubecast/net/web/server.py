@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
-from cubecast.net.web import api, health, metrics, tracing
+from cubecast.net.web import api, browser, health, metrics, tracing
 from cubecast.net.web.access import Gate
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
     api.routes,
     metrics.routes,
     tracing.routes,
+    browser.routes,
 )
 
 MOST_BODY = 64 << 10

@@ -1,0 +1,348 @@
+/**
+ * The client: a thin one, whose node is at the other end of a WebSocket and is looked for again when it is lost.
+ *
+ * When the connection breaks, the client goes on at the same address or another one it was given. Each subscription is
+ * told of a gap, because nobody can know what was published in between, and of another one when it is complete again.
+ * What is delivered twice because of that is left out. Publications that were certainly not sent go out later; of those
+ * that may have been sent the outcome is unknown, which the event `uncertain` tells.
+ */
+
+import { BadInput, Closed, CubecastError, errorOf, NoRoom, OutcomeUnknown } from "./errors.js";
+import { seal } from "./envelope.js";
+import { dial, endpoints } from "./dialling.js";
+import { Outbox } from "./outbox.js";
+import { soon } from "./soon.js";
+import { Subscription } from "./subscription.js";
+import {
+  CAUGHT_UP,
+  DELIVER,
+  DURABLE,
+  ENDED,
+  LOST,
+  MAX_PAYLOAD,
+  READY,
+  RESUMED,
+  STABLE,
+  STANDING,
+  STATUS_REPLY,
+  STATUS_REQUEST,
+  TAKEN,
+} from "./wire.js";
+
+const BUDGET = 4 << 20;
+const MOST_WAITING = 10000;
+const WAITS = [undefined, "taken", "durable", "stable"];
+
+/**
+ * @typedef {object} ConnectOptions
+ * @property {string} [token] proves who you are; it travels in the first message, never in the address
+ * @property {string} [name] who you are, for people who look at the node
+ * @property {string} [cluster] the cluster's name, to be refused by nodes of another one
+ * @property {number} [timeout] milliseconds to look for a node at first, 5000
+ * @property {number} [patience] milliseconds without any node after which the client gives up, 60000
+ */
+
+/** @typedef {{ headers?: Record<string, string>, wait?: "taken" | "durable" | "stable" }} PublishOptions */
+/** @typedef {"connected" | "looking" | "closed"} State */
+
+/**
+ * Events: `state` (detail: the state), `uncertain` (detail: `{messages, topics}`, of which nobody knows whether they were
+ * published), `refused` (detail: why a publication nobody waited for was refused).
+ */
+export class Client extends EventTarget {
+  #urls;
+  #options;
+  /** @type {import("./connection.js").Connection | null} */
+  #connection = null;
+  #giveUp = new AbortController();
+  /** @type {Map<number, Subscription>} */
+  #subscriptions = new Map();
+  #numbers = 0;
+  #outbox = new Outbox(BUDGET);
+  /** @type {(() => void)[]} publications that wait for room, in order */
+  #waiting = [];
+  #isDirty = false;
+  /** @type {Map<number, import("./outbox.js").Waiter>} */
+  #asked = new Map();
+  #requests = 0;
+  /** Called when nothing that was published waits any more. */
+  #onDrained = () => {};
+  /** @type {CubecastError | null} */
+  #closed = null;
+  /** @type {State} */
+  #state = "looking";
+
+  /** @param {string[]} urls @param {ConnectOptions} options */
+  constructor(urls, options) {
+    super();
+    this.#urls = urls;
+    this.#options = options;
+  }
+
+  /** @returns {State} */
+  get state() {
+    return this.#state;
+  }
+
+  /** The node in use: `{node, incarnation, dimension, version}`, or null while none is. */
+  get node() {
+    return this.#connection?.node ?? null;
+  }
+
+  // Publishing
+
+  /**
+   * Resolves when there is room for it, with `wait: "taken"` when the node has it, with `wait: "durable"` when the node
+   * has it on its disk, with `wait: "stable"` when it reached everybody it is for. Throws BadInput when it can never be published; OutcomeUnknown when nobody can know.
+   * @param {string} topic
+   * @param {any} data bytes, text, or what JSON can say
+   * @param {PublishOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async publish(topic, data, { headers, wait } = {}) {
+    if (typeof topic !== "string" || !topic) throw new BadInput("a topic is text");
+    if (!WAITS.includes(wait)) throw new BadInput(`wait is "taken", "durable" or "stable", not ${wait}`);
+    const sealed = seal(data, headers);
+    if (sealed.length > MAX_PAYLOAD) {
+      throw new BadInput(`a message of ${sealed.length} bytes; at most ${MAX_PAYLOAD} are possible`);
+    }
+    this.#checkOpen();
+    if (this.#waiting.length >= MOST_WAITING) throw new NoRoom(`${MOST_WAITING} publications wait for room already`);
+    if (wait === "durable") await this.#checkLogged(topic);
+    await new Promise((resolve, reject) => {
+      const accept = () => {
+        if (this.#closed) return reject(this.#closed);
+        // A refusal must not look like success to who waits for stability, so that waits for both.
+        const taken = wait ? { resolve: wait === "taken" ? resolve : () => {}, reject } : undefined;
+        this.#outbox.publish(topic, sealed, taken);
+        if (wait === "stable") this.#outbox.askStable(topic, { resolve, reject });
+        if (wait === "durable") this.#outbox.askDurable(topic, { resolve, reject }, false);
+        if (!wait) resolve(undefined);
+        this.#flushSoon();
+      };
+      if (this.#waiting.length || !this.#outbox.hasRoom) this.#waiting.push(accept);
+      else accept();
+    });
+  }
+
+  /** Done when everything published here on the topic reached everybody it is for. @param {string} topic */
+  stable(topic) {
+    this.#checkOpen();
+    return new Promise((resolve, reject) => {
+      this.#outbox.askStable(topic, { resolve, reject });
+      this.#flushSoon();
+    });
+  }
+
+  /** Nothing is published that could never be what was asked for. @param {string} topic */
+  #checkLogged(topic) {
+    return new Promise((resolve, reject) => {
+      this.#outbox.askDurable(topic, { resolve, reject }, true);
+      this.#flushSoon();
+    });
+  }
+
+  #flushSoon() {
+    if (this.#isDirty) return;
+    this.#isDirty = true;
+    soon(() => this.#flush());
+  }
+
+  #flush() {
+    this.#isDirty = false;
+    if (!this.#connection) return;
+    for (const message of this.#outbox.take()) this.#send(message);
+  }
+
+  #makeRoom() {
+    while (this.#waiting.length && this.#outbox.hasRoom) this.#waiting.shift()();
+  }
+
+  // Subscribing and asking
+
+  /**
+   * @param {string} pattern a topic; `*` stands for one word, a final `>` for one or more
+   * @param {import("./subscription.js").SubscriptionOptions} [options]
+   * @returns {Subscription}
+   */
+  subscribe(pattern, options = {}) {
+    this.#checkOpen();
+    if (typeof pattern !== "string" || !pattern) throw new BadInput("a pattern is text");
+    const number = ++this.#numbers;
+    const client = {
+      send: (message) => this.#send(message),
+      forget: (which) => this.#subscriptions.delete(which),
+    };
+    const subscription = new Subscription(number, pattern, options, client);
+    this.#subscriptions.set(number, subscription);
+    subscription.open();
+    return subscription;
+  }
+
+  /** What the node says about itself and its cluster. @returns {Promise<Record<string, any>>} */
+  status() {
+    this.#checkOpen();
+    return new Promise((resolve, reject) => {
+      const request = ++this.#requests;
+      this.#asked.set(request, { resolve, reject });
+      this.#send([STATUS_REQUEST, request]);
+    });
+  }
+
+  // The connection
+
+  /** Find a node. BadInput with the reasons when none answers. */
+  async start() {
+    try {
+      await this.#connect(this.#options.timeout ?? 5000);
+    } catch (error) {
+      this.#shut(error);
+      throw error;
+    }
+    return this;
+  }
+
+  /** @param {number} patience */
+  async #connect(patience) {
+    const listener = { onMessage: (message) => this.#onMessage(message), onLost: (reason) => this.#onLost(reason) };
+    const connection = await dial(this.#urls, this.#options, listener, patience, this.#giveUp.signal);
+    if (this.#closed) return connection.close();
+    this.#connection = connection;
+    for (const subscription of this.#subscriptions.values()) subscription.open();
+    for (const request of this.#asked.keys()) this.#send([STATUS_REQUEST, request]);
+    this.#flush();
+    this.#become("connected");
+  }
+
+  /** @param {string} reason */
+  async #onLost(reason) {
+    const before = this.#connection?.label;
+    this.#connection = null;
+    const uncertain = this.#outbox.connectionLost(`the connection to ${before} broke before the answer came`);
+    if (uncertain.messages) this.#tell("uncertain", uncertain);
+    this.#makeRoom();
+    this.#checkDrained();
+    this.#become("looking");
+    for (const subscription of this.#subscriptions.values()) subscription.onMoved(`lost ${before} (${reason})`);
+    try {
+      await this.#connect(this.#options.patience ?? 60000);
+    } catch (error) {
+      if (!this.#closed) this.#shut(new OutcomeUnknown(`${before} is lost and no node answered: ${error.message}`));
+    }
+  }
+
+  /** @param {any[]} message */
+  #send(message) {
+    this.#connection?.send(message);
+  }
+
+  /** @param {any[]} message */
+  #onMessage([kind, number, ...rest]) {
+    const subscription = this.#subscriptions.get(number);
+    switch (kind) {
+      case DELIVER:
+        return subscription?.onDeliver(...rest);
+      case READY:
+        return subscription?.onReady();
+      case LOST:
+        return subscription?.onGap(...rest);
+      case ENDED:
+        this.#subscriptions.delete(number);
+        return subscription?.onEnded(new BadInput(rest[0]));
+      case TAKEN:
+        return this.#onTaken(number, rest[0]);
+      case STABLE:
+        return this.#outbox.answered(number, rest[0] ? new (rest[1] ? BadInput : OutcomeUnknown)(rest[0]) : null);
+      case DURABLE:
+        return this.#outbox.answered(number, errorOf(rest[0]));
+      case STANDING:
+        return subscription?.onStanding(rest[0]);
+      case CAUGHT_UP:
+        return subscription?.onCaughtUp();
+      case RESUMED:
+        return subscription?.onResumed(rest[0]);
+      case STATUS_REPLY:
+        return this.#onStatus(number, rest[0]);
+    }
+  }
+
+  /** @param {number} number @param {string | null} refused */
+  #onTaken(number, refused) {
+    const told = this.#outbox.taken(number, refused);
+    if (refused && !told) this.#tell("refused", refused);
+    this.#flush();
+    this.#makeRoom();
+    this.#checkDrained();
+  }
+
+  /** @param {number} request @param {Record<string, any>} status */
+  #onStatus(request, status) {
+    const waiter = this.#asked.get(request);
+    this.#asked.delete(request);
+    if (typeof status.error === "string") waiter?.reject(new CubecastError(status.error));
+    else waiter?.resolve(status);
+  }
+
+  // The end
+
+  #checkOpen() {
+    if (this.#closed) throw this.#closed;
+  }
+
+  /** Let what was published reach a node, then go. OutcomeUnknown when it does not get there in time. */
+  async close(timeout = 5000) {
+    if (this.#closed) return;
+    for (const subscription of [...this.#subscriptions.values()]) subscription.close();
+    await new Promise((resolve) => {
+      this.#onDrained = () => resolve(undefined);
+      setTimeout(resolve, timeout);
+      this.#checkDrained();
+    });
+    const left = this.#outbox.left + this.#waiting.length;
+    this.#shut(new Closed("this client is closed"));
+    if (left) throw new OutcomeUnknown(`closed while ${left} messages were not known to have reached a node`);
+  }
+
+  #checkDrained() {
+    if (this.#closed || (this.#outbox.isEmpty && !this.#waiting.length)) this.#onDrained();
+  }
+
+  /** @param {CubecastError} error */
+  #shut(error) {
+    this.#closed = error;
+    this.#giveUp.abort();
+    this.#connection?.close();
+    this.#connection = null;
+    const ended = error instanceof Closed ? undefined : error;
+    for (const subscription of this.#subscriptions.values()) subscription.onEnded(ended);
+    this.#subscriptions.clear();
+    this.#outbox.close(error);
+    for (const accept of this.#waiting.splice(0)) accept();
+    for (const waiter of this.#asked.values()) waiter.reject(error);
+    this.#asked.clear();
+    this.#onDrained();
+    this.#become("closed");
+  }
+
+  /** @param {State} state */
+  #become(state) {
+    this.#state = state;
+    this.#tell("state", state);
+  }
+
+  /** @param {string} name @param {any} detail */
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}
+
+/**
+ * A client of a node.
+ * @param {string | string[]} [url] where, `ws://`, `wss://` or relative; several to have a choice when one is lost;
+ *   without, `/ws` at the server this page came from
+ * @param {ConnectOptions} [options]
+ * @returns {Promise<Client>}
+ */
+export function connect(url = "/ws", options = {}) {
+  return new Client(endpoints(url), options).start();
+}

@@ -1,0 +1,217 @@
+"""The operators' page in a real browser, asking real nodes."""
+
+import asyncio
+
+import pytest
+
+from cubecast.net.addresses import Address
+from support.cluster import cluster
+from support.commands import running_node
+from support.roads import roads
+
+HTTP = Address("127.0.0.1", 0)
+SOON_ENOUGH = 2000
+"""Milliseconds from the death of a process until the page shows it."""
+
+
+def address(node):
+    return f"http://{node._live.web.address}/"
+
+
+def node_in(state, number):
+    return f".node[data-node='{number}'][data-state='{state}']"
+
+
+async def table(page, body):
+    return await page.eval_on_selector_all(
+        f"#{body} tr", "rows => rows.map(row => [...row.cells].map(c => c.innerText))"
+    )
+
+
+def test_members_trees_and_topics_are_shown(chromium):
+    async def main():
+        async with cluster(4, http=HTTP) as nodes, nodes[1].subscribe("orders.eu"), nodes[3].subscribe("orders.eu"):
+            await nodes[0].publish("orders.eu", "one", wait="stable")
+            async with chromium.page(address(nodes[0])) as page:
+                for number in range(4):
+                    await page.wait_for_selector(node_in("alive" if number else "self", number))
+                assert "reaches 3 other members in at most 2 steps" in await page.inner_text("#tree-text")
+                assert await page.locator(".branches path").count() == 3
+                assert await page.title() == "cubecast · node 0"
+
+                await page.click(".node[data-node='2']")
+                await page.wait_for_selector(".node[data-node='2'][data-role='root']")
+                await page.wait_for_function("() => document.getElementById('tree-text').innerText.includes('node 2')")
+                await page.focus(".node[data-node='3']")
+                await page.keyboard.press("Enter")
+                await page.wait_for_selector(".node[data-node='3'][data-role='root'][aria-pressed='true']")
+
+                await page.select_option("#root", "0")
+                await page.click("#topics button")
+                await page.wait_for_function(
+                    "() => document.getElementById('tree-text').innerText.includes('orders.eu')"
+                )
+                await page.wait_for_selector(".node[data-node='2'][data-role='outside']")
+                assert await page.get_attribute(".node[data-node='3']", "data-role") == "reached"
+
+                (topic,) = await table(page, "topics")
+                assert topic[:2] == ["orders.eu", "1 3"]
+                await page.click("text=Members as a table")
+                assert [row[:2] for row in await table(page, "members")][:2] == [["0", "this node"], ["1", "alive"]]
+                await page.click("text=Tree")
+                await page.wait_for_selector("#cube[data-view='tree']")
+
+    chromium.run(main())
+
+
+def test_a_killed_process_shows_within_two_seconds(chromium):
+    """By the page's own clock: from before the kill to the moment it drew the node as faulty."""
+
+    async def watch(page, killed):
+        for number in (1, 2):
+            await page.wait_for_selector(node_in("alive", number))
+        before = await page.evaluate("performance.now()")
+        await asyncio.to_thread(killed.kill)
+        await page.wait_for_selector(node_in("suspected", 2))
+        shown = await page.evaluate("performance.getEntriesByName('node 2 suspected')[0].startTime")
+        assert shown - before < SOON_ENOUGH, f"{shown - before:.0f} ms"
+        await page.wait_for_selector("#faults [data-kind='suspected'][data-node='2']")
+        assert await page.inner_text("#tiles [data-key='Members'] dd") == "2 of 3"
+        await page.wait_for_selector(node_in("alive", 1))
+        return shown - before
+
+    async def main(http, killed):
+        async with chromium.page(f"http://{http}/") as page:
+            return await watch(page, killed)
+
+    with (
+        running_node("--http", "127.0.0.1:0") as first,
+        running_node("--join", first.address),
+        running_node("--join", first.address) as killed,
+    ):
+        took = chromium.run(main(first.http, killed))
+        print(f"a killed node was shown after {took:.0f} ms")
+
+
+def test_held_messages_are_shown_with_what_they_wait_for(chromium):
+    async def main():
+        async with roads(http=HTTP) as built:
+            source, here, other = built.nodes.values()
+            async with (
+                here.subscribe("chat.room") as heard,
+                other.subscribe("chat.room", gaps="ignore") as answered,
+                chromium.page(address(here)) as page,
+            ):
+                await source.publish("chat.room", "hello", wait="stable")
+                await answered.next(10)
+                await page.wait_for_selector("#held:empty", state="attached")
+                built.hold(0, 1)
+                await source.publish("chat.room", "question")
+                await answered.next(10)
+                await other.publish("chat.room", "answer")
+                await page.wait_for_selector("#held li[data-message='3.0.1']")
+                chain = await page.inner_text("#held .chain")
+                assert "3 #1" in chain and "0 #2" in chain and "missing" in chain
+                assert "node 0" in await page.inner_text("#held .hint")
+                await page.wait_for_function(
+                    "() => document.querySelector('#tiles [data-key=Held] dd').innerText === '1'"
+                )
+                built.free()
+                await page.wait_for_selector("#held:empty", state="attached")
+                assert [(await heard.next(10)).text() for _ in range(3)] == ["hello", "question", "answer"]
+
+    chromium.run(main())
+
+
+def test_rates_and_percentiles_are_drawn(chromium):
+    async def main():
+        async with (
+            cluster(2, http=HTTP) as (one, other),
+            other.subscribe("t", gaps="ignore") as heard,
+            chromium.page(address(one)) as page,
+        ):
+            async with asyncio.TaskGroup() as tasks:
+                talking = tasks.create_task(_talk(one, heard))
+                await page.wait_for_function(
+                    "() => document.querySelector('#tiles [data-key=\"Latency p99\"] dd').innerText.endsWith('s')"
+                )
+                await page.wait_for_function(
+                    "() => document.querySelector('.chart:nth-child(2) .line.series-2').getAttribute('d').length > 20"
+                )
+                talking.cancel()
+            assert await page.locator(".chart").count() == 3
+
+    chromium.run(main())
+
+
+async def _talk(one, heard):
+    while True:
+        await one.publish("t", 1, wait="stable")
+        await heard.next(10)
+
+
+def test_a_node_that_asks_for_a_token_gets_one(chromium):
+    async def main():
+        async with cluster(1, http=HTTP) as (node,):
+
+            def decide(request, need):
+                sent = request.headers.get("Authorization")
+                return None if need.value == "nothing" or sent == "Bearer secret" else "who are you?"
+
+            node._live.web.gate.decide = decide
+            async with chromium.page(address(node), calm=False) as page:
+                await page.wait_for_selector("#token-dialog[open]")
+                assert await page.inner_text("#token-reason") == "who are you?"
+                await page.fill("#token", "secret")
+                await page.click("#token-form button")
+                await page.wait_for_selector(node_in("self", 0))
+                assert "secret" not in page.url
+                assert await page.inner_text("#state") == "live"
+
+    chromium.run(main())
+
+
+def test_a_node_that_is_gone_is_said_to_be(chromium):
+    async def main():
+        async with cluster(1, http=HTTP) as (node,), chromium.page(address(node), calm=False) as page:
+            await page.wait_for_selector(node_in("self", 0))
+            await node.close()
+            await page.wait_for_selector("#state[data-state='closed']")
+            await page.wait_for_selector("body.stale")
+
+    chromium.run(main())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_dark_and_small_screens(chromium, scheme):
+    async def main():
+        small = {"width": 360, "height": 700}
+        async with (
+            cluster(3, http=HTTP) as nodes,
+            chromium.page(address(nodes[0]), color_scheme=scheme, viewport=small) as page,
+        ):
+            await page.wait_for_selector(node_in("alive", 2))
+            ground = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+            brightness = sum(map(int, ground.removeprefix("rgb(").removesuffix(")").split(",")))
+            assert (brightness > 600) == (scheme == "light"), ground
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing sticks out"
+            await page.click("#theme")
+            await page.click("#theme")
+            assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+            await page.reload()
+            assert await page.evaluate("document.documentElement.dataset.theme") == "dark", "it is remembered"
+
+    chromium.run(main())
+
+
+def test_names_from_the_network_stay_text(chromium):
+    async def main():
+        async with (
+            cluster(1, http=HTTP) as (node,),
+            node.subscribe("<img/src=x/onerror=alert(1)//"),
+            chromium.page(address(node)) as page,
+        ):
+            await page.wait_for_selector("#topics button:has-text('<img')")
+            assert await page.query_selector("#topics img") is None
+
+    chromium.run(main())
