@@ -123,13 +123,14 @@ class Subscriptions:
             subscription.sink.on_ready()
 
     def check_ready_soon(self, number: int) -> None:
-        """In the next turn, so that whoever subscribes has its number by then."""
+        """In the next turn, so that whoever subscribes has its number by then. Confirmations to come see to the rest."""
 
         def check() -> None:
             if number in self._all:
                 self.check_ready(self._all[number])
 
-        asyncio.get_running_loop().call_soon(check)
+        if all(topic in self._confirmed for topic in self._all[number].topics):
+            asyncio.get_running_loop().call_soon(check)
 
     def gap(self, notice: GapNotice) -> None:
         for subscription in list(self._by_topic.get(notice.topic, ())):
