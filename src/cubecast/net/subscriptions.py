@@ -123,7 +123,7 @@ class Subscriptions:
             subscription.sink.on_ready()
 
     def check_ready_soon(self, number: int) -> None:
-        """In the next turn, so that whoever subscribes has its number by then. Confirmations to come see to the rest."""
+        """In the next turn, so that whoever subscribes has its number by then; a confirmation to come looks itself."""
 
         def check() -> None:
             if number in self._all:
