@@ -3,9 +3,9 @@
 Four nodes in this process over loopback, each publishes to all, in lists or one message per turn of the event loop. The
 same nodes work through many short slices, counting in every second one, so that neighbours on the machine disturb both
 alike. Processor time per delivery; the medians are compared, and the best. On a busy machine these differ by more than
-counting costs, so the time spent in counting is measured from inside, too (with that of measuring it). Apart from these, what a node spends every
-second, however little it has to do: looking at the clock, a sample, two questions about latency.
-`--slices N --messages M`.
+counting costs, so the time spent in counting is measured from inside, too (with that of measuring it). Apart from
+these, what a node spends every second, however little it has to do: looking at the clock, a sample, two questions about
+latency. `--slices N --messages M`.
 """
 
 import argparse

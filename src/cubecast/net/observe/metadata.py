@@ -6,7 +6,7 @@ from cubecast.net.framing import HEADER
 from cubecast.protocol.vcube.cubecast.packets import Publication
 from cubecast.wire.codec import encode
 
-EVERY = 16
+EVERY = 64
 PARTS = ("payload", "barrier", "destinations", "starts", "rest")
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -22,7 +22,9 @@ class Metadata:
 
     def look(self, packet: Publication) -> None:
         """A publication of this node leaves."""
-        frame = packet.frame or encode(packet)
+        frame = packet.frame
+        if frame is None:
+            frame = packet.frame = encode(packet)  # which spares the driver the work
         found = {
             "payload": sum(map(len, packet.payloads)),
             "barrier": len(_encode(packet.dependencies)),
