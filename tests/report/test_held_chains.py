@@ -18,20 +18,20 @@ def test_what_one_node_misses_is_found_at_another():
             await deaf.ready()
             for node in nodes[:2]:
                 await node.publish("t", "hello", wait="stable")
-            driver = nodes[2]._live._driver
-            hears = driver.packets
+            events = nodes[2]._live._events
+            hears = events.packets
 
             def half_deaf(sender, frames):
                 hears(sender, [frame for frame in frames if sender != 0 or not decode(frame).publication])
 
-            driver.packets = half_deaf
+            events.packets = half_deaf
             await nodes[0].publish("t", "question")
             for _ in range(3):
                 await heard.next(5)
             await nodes[1].publish("t", "answer")
             await until(lambda: nodes[2]._live.status()["held"])
             found = await held_across([nodes[2].address], connect, 5.0, ask_members=True)
-            driver.packets = hears
+            events.packets = hears
             assert [(await deaf.next(5)).data for _ in range(4)][2:] == ["question", "answer"]
             assert not (await held_across([nodes[2].address], connect, 5.0, ask_members=True))["nodes"][0]["held"]
             return found
