@@ -48,7 +48,7 @@ def test_a_wildcard_hears_of_topics_that_are_named_at_its_node_later():
     heard = []
 
     class Listening(Quiet):
-        def on_batch(self, topic, first, payloads):
+        def on_batch(self, topic, first, payloads, logged=None):
             heard.append(topic)
 
     async def main():
