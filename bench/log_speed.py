@@ -20,11 +20,12 @@ from pathlib import Path
 from cubecast.experiments.live_load.cluster import measure_messages
 from cubecast.experiments.live_load.member import Load
 from cubecast.ids import MessageId
-from cubecast.net.log.record import encode_block
+from cubecast.net.log.record import Entry, encode_block
+from cubecast.net.log.recovery import open_log
 from cubecast.net.log.store import Store
 
 SIZE = 64
-AT_ONCE = 64 << 10
+AT_ONCE = 256 << 10
 """Bytes of one commit in the comparison, about what gathers while the one before is synced."""
 
 
@@ -81,14 +82,16 @@ def as_appends(directory: Path, blocks: list[bytes], at_once: int) -> None:
     os.close(descriptor)
 
 
-async def as_log(directory: Path, batches: list[list[bytes]], at_once: int) -> None:
-    store = await Store.open(directory / "log")
-    for number, payloads in enumerate(batches):
-        store.append("speed", MessageId(number % 8, 0, 1 + number), payloads, 0.0)
-        if number % at_once == at_once - 1:
-            await store.synced(store.ticket)
-    await store.synced(store.ticket)
-    await store.close()
+def as_log(directory: Path, blocks: list[bytes], at_once: int, batch: int) -> None:
+    """Segments, index and marks, without the thread and the loop around them."""
+    ledger = open_log(directory / "log").ledger
+    entries = [
+        Entry("speed", 1 + number * batch, batch, MessageId(number % 8, 0, 1 + number // 8 * batch), 0.0, block)
+        for number, block in enumerate(blocks)
+    ]
+    for begin in range(0, len(entries), at_once):
+        ledger.commit(entries[begin : begin + at_once])
+    ledger.close()
 
 
 def compare(messages: int, batch: int) -> dict[str, dict[str, float]]:
@@ -98,7 +101,7 @@ def compare(messages: int, batch: int) -> dict[str, dict[str, float]]:
     ways: dict[str, Callable[[Path], None]] = {
         "rows of SQLite": lambda path: as_rows(path, [encode_block(one) for one in batches], at_once),
         "bare appends": lambda path: as_appends(path, [encode_block(one) for one in batches], at_once),
-        "this log": lambda path: asyncio.run(as_log(path, batches, at_once)),
+        "this log": lambda path: as_log(path, [encode_block(one) for one in batches], at_once, batch),
     }
     found = {}
     for name, way in ways.items():
