@@ -6,7 +6,7 @@ from cubecast.api.message import Gap
 from cubecast.api.node import Node
 from cubecast.ids import MessageId
 from cubecast.net.log.holding import Holding
-from cubecast.net.log.schema import DATABASE
+from cubecast.net.log.segments import segment_path
 from support.cluster import FAST, cluster
 from support.logs import flip
 from support.running import run, until
@@ -79,7 +79,8 @@ def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
 
 def flipped(directory, text):
     """One bit of the file, in this text."""
-    flip(directory / DATABASE, (directory / DATABASE).read_bytes().index(text))
+    segment = segment_path(directory, 1)
+    flip(segment, segment.read_bytes().index(text))
 
 
 def test_what_is_damaged_is_had_from_a_peer_when_the_node_starts(tmp_path):
