@@ -10,7 +10,7 @@ from cubecast.net.framing import MAX_FRAME
 from cubecast.net.gateway import Gateway
 from cubecast.net.gateway_messages import ReadLog, encode
 from cubecast.net.log import ranges
-from cubecast.net.log.schema import DATABASE
+from cubecast.net.log.segments import segment_path
 from support.cluster import cluster
 from support.logs import flip
 from support.running import run, until
@@ -81,7 +81,8 @@ def test_what_cannot_be_read_is_an_error_and_no_silence(tmp_path, opened):
         async with a_keeper(tmp_path) as (node,):
             for number in range(4):
                 await node.publish_batch("t", [b"here %d" % number] * 10, wait="durable")
-        flip(tmp_path / DATABASE, (tmp_path / DATABASE).read_bytes().index(b"here 2"))
+        segment = segment_path(tmp_path, 1)
+        flip(segment, segment.read_bytes().index(b"here 2"))
         async with a_keeper(tmp_path) as (node,):
             client = await opened(node)
             with pytest.raises(DamagedLog, match="offsets 21 to 30"):

@@ -95,7 +95,7 @@ class LoggingNode:
         self.port.recorder = Recorder(self.store, [">"])
         self.port.recorder.history = self.history = History(self.store, self._recent)
         self.port.open()
-        self.port.recorder._held = None  # there is nobody to fill the log from
+        self.port.recorder.returning._held = None  # there is nobody to fill the log from
 
     def deliver(self, topic: Topic, source: int = 0, count: int = 1, missed: int = 0) -> None:
         """`missed` are published while the node does not listen."""

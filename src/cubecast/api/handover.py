@@ -43,7 +43,7 @@ class Handover:
         self._life.become_ready()
 
     def on_live(self, known: PublisherCut) -> None:
-        self._life.become_live(known)
+        self._life.become_live()
 
     def on_end(self, error: CubecastError | None) -> None:
         self._life.end(error)

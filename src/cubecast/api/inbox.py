@@ -93,7 +93,7 @@ class Inbox:
 
     def on_live(self, known: PublisherCut) -> None:
         self._is_behind = False
-        self._life.become_live(known)
+        self._life.become_live()
 
     def on_end(self, error: CubecastError | None) -> None:
         self._life.end(error)

@@ -2,7 +2,7 @@
 
 from cubecast.api.bell import Bell
 from cubecast.errors import Closed, CubecastError
-from cubecast.net.log.since import PublisherCut, Since
+from cubecast.net.log.since import Since
 from cubecast.net.port import Port, Sink
 
 
@@ -12,8 +12,6 @@ class Lifecycle:
     def __init__(self, port: Port, pattern: str, since: Since | None = None) -> None:
         self.pattern = pattern
         self.since = since
-        self.known: PublisherCut = {}
-        """What the node said to be known, or to be before the beginning, when the subscription had caught up."""
         self.changed = Bell()
         self.ended = False
         self.error: CubecastError | None = None
@@ -46,9 +44,8 @@ class Lifecycle:
         self._ready = True
         self.changed.ring()
 
-    def become_live(self, known: PublisherCut) -> None:
+    def become_live(self) -> None:
         self._live = True
-        self.known = known
         self.changed.ring()
 
     def end(self, error: CubecastError | None) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-NOBODY = (None, None, None, None)
+NOBODY = (None, None, None)
 
 
 class Listener(Protocol):
@@ -119,7 +119,10 @@ class Driver:
         """As `_input` does it, when nobody records what happens."""
         self._is_busy = True
         try:
-            self._apply(now, self.machine.on_packet(now, sender, packet))
+            effects = self.machine.on_packet(now, sender, packet)
+            if self.meter is not None:
+                self.meter.packet(now, packet, effects)
+            self._apply(now, effects)
             while self._inputs:
                 self._step(*self._inputs.popleft())
         finally:
@@ -127,7 +130,7 @@ class Driver:
 
     @property
     def _is_watched(self) -> bool:
-        watchers = (self._journal, self._recorder, self.meter, self.watcher)
+        watchers = (self._journal, self._recorder, self.watcher)
         return watchers != NOBODY
 
     def call(self, name: str, *arguments: Any) -> None:

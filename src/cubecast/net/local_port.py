@@ -9,15 +9,18 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
+from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
 from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
 from cubecast.net.log.replaying import Replay
+from cubecast.net.log.returning import Surroundings
 from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
+from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 from cubecast.net.turn import Turn
@@ -61,7 +64,11 @@ class LocalPort:
         """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
         self._closed = None
         if self.recorder is not None:
+            self._subscriptions.withholds = self._withholds
             self.recorder.attach(self)
+
+    def _withholds(self, topic: Topic) -> bool:
+        return self.recorder is not None and self.recorder.returning.is_filling and self.recorder.records(topic)
 
     # Subscribing
 
@@ -255,7 +262,7 @@ class LocalPort:
         self._hand_over_soon(out)
 
     def on_failed(self, topic: Topic, count: int, reason: str) -> None:
-        self.on_gap(topic, (), f"{count} own publications reached nobody: {reason}")
+        self._subscriptions.gap(GapNotice(topic, (), f"{count} own publications reached nobody: {reason}"))
 
     def on_subscribed(self, topic: Topic) -> None:
         self._subscriptions.confirmed(topic)
@@ -270,19 +277,40 @@ class LocalPort:
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
         log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
-        self._subscriptions.gap(GapNotice(topic, missing, reason))
+        notice = GapNotice(topic, missing, reason)
+        if missing or self.recorder is None or not self.recorder.withholds(notice):
+            self._subscriptions.gap(notice)
 
     def on_reincarnated(self, incarnation: int) -> None:
         for out in self._outgoing.values():
             out.restarted()
         self._subscriptions.reopened()
         self.on_new_incarnation(incarnation)
+        if self.recorder is not None:
+            self.recorder.returning.come_back()
 
     # The end
 
     def _check_open(self) -> None:
         if self._closed is not None:
             raise self._closed
+
+    def surroundings(self, peers: Callable[[], Sequence[Address]], login: Login) -> Surroundings:
+        """Of the log, when it has to be filled."""
+        subscriptions, recorder = self._subscriptions, self.recorder
+
+        def has_room() -> bool:
+            return (recorder is None or recorder.store.has_room) and not subscriptions.is_any_paused
+
+        return Surroundings(
+            peers,
+            self._config.cluster,
+            self.deliver,
+            subscriptions.gap,
+            lambda: subscriptions.is_complete,
+            has_room,
+            login,
+        )
 
     def unsubscribe_all(self) -> None:
         for topic in self._subscriptions.topics:

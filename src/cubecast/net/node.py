@@ -112,7 +112,7 @@ class LiveNode:
         if recorder is not None:
             await recorder.ready()
             login = node_login(self.config.tls)
-            await recorder.fill(self._living_peers, self.config.cluster, self.port.deliver, login)
+            await recorder.fill(self.port.surroundings(self._living_peers, login))
         self._is_filled = True
 
     def _living_peers(self) -> list[Address]:

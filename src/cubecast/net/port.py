@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from cubecast.net.log.since import PublisherCut, Since
 
 
+COMPLETE = "the subscription is complete again: nothing is missing from here on"
+"""Why the second of two gaps is announced, between which something may be missing."""
+
+
 class Logged(NamedTuple):
     """Where a batch stands in the log of its node."""
 

@@ -73,7 +73,7 @@ class RemoteSubscription:
 
     def caught_up(self) -> None:
         self._has_caught_up = True
-        self.sink.on_live(self._last)
+        self.sink.on_live(dict(self._last))
 
     def elsewhere(self) -> Since | None:
         """Where to go on at another node: behind what is known. Before it is known what was before the beginning, only
@@ -82,7 +82,7 @@ class RemoteSubscription:
             return None
         if self._has_caught_up or isinstance(self.since, FromBeginning | FromCut):
             if len(self._last) <= MOST_PUBLISHERS:
-                return from_cut(self._last, resumes=True)
+                return from_cut(self._last, resumes=True, is_causal=True)
             return FromNow()
         if isinstance(self.since, FromTime):
             return self.since

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.patterns import Selection, covers, is_pattern, matcher
-from cubecast.net.port import GapNotice, Logged, Sink
+from cubecast.net.port import COMPLETE, GapNotice, Logged, Sink
 
 
 @dataclass(eq=False)
@@ -35,6 +35,8 @@ class Subscriptions:
         self._by_topic: dict[Topic, list[Subscription]] = {}
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
+        self.withholds: Callable[[Topic], bool] = lambda topic: False
+        """Is nobody to be told yet that something may be missing?"""
 
     # Coming and going
 
@@ -101,7 +103,8 @@ class Subscriptions:
         self._confirmed.add(topic)
         if topic in self._reopening:
             self._reopening.discard(topic)
-            self.gap(GapNotice(topic, (), "the subscription is complete again: nothing is missing from here on"))
+            if not self.withholds(topic):
+                self.gap(GapNotice(topic, (), COMPLETE))
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 
@@ -120,13 +123,14 @@ class Subscriptions:
             subscription.sink.on_ready()
 
     def check_ready_soon(self, number: int) -> None:
-        """In the next turn, so that whoever subscribes has its number by then."""
+        """In the next turn, so that whoever subscribes has its number by then; a confirmation to come looks itself."""
 
         def check() -> None:
             if number in self._all:
                 self.check_ready(self._all[number])
 
-        asyncio.get_running_loop().call_soon(check)
+        if all(topic in self._confirmed for topic in self._all[number].topics):
+            asyncio.get_running_loop().call_soon(check)
 
     def gap(self, notice: GapNotice) -> None:
         for subscription in list(self._by_topic.get(notice.topic, ())):
@@ -153,6 +157,15 @@ class Subscriptions:
     def is_served(self, pattern: str) -> bool:
         """Does the node hear all of it already, and has it been ready to?"""
         return any(one.was_ready and covers(one.pattern, pattern) for one in self._all.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing waits to be confirmed anew."""
+        return not self._reopening
+
+    @property
+    def is_any_paused(self) -> bool:
+        return any(one.is_paused for one in self._all.values())
 
     @property
     def is_wild(self) -> bool:

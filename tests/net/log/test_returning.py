@@ -1,6 +1,9 @@
 """A node that was away, by choice or not, has what it missed when it is back."""
 
 import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
 
 from cubecast.api.message import Gap
 from cubecast.api.node import Node
@@ -55,9 +58,8 @@ def test_what_was_missed_comes_from_a_peers_log_and_what_comes_meanwhile_follows
 
 async def talk(node, number):
     while True:
-        await node.publish("t", b"%d" % number)
+        await node.publish("t", b"%d" % number, wait="stable")
         number += 1
-        await asyncio.sleep(0.001)
 
 
 def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
@@ -77,8 +79,49 @@ def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
     run(main(), 30)
 
 
+@asynccontextmanager
+async def deaf_and_dumb(node):
+    """It neither hears nor is heard; it goes on all the same."""
+    live = node._live
+    packets, send = live._driver.packets, live._driver._send
+    live._driver.packets, live._driver._send = (lambda *_: None), (lambda *_: None)
+    try:
+        yield
+    finally:
+        live._driver.packets, live._driver._send = packets, send
+
+
+@pytest.mark.parametrize("has_peer", [True, False], ids=["a peer has it", "nobody has it"])
+def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_it(tmp_path, has_peer):
+    async def main():
+        async with cluster(2) as (one, other), AsyncExitStack() as stack:
+            if has_peer:
+                await stack.enter_async_context(keeper(tmp_path / "a", one))
+            dropped = await stack.enter_async_context(keeper(tmp_path / "b", one))
+            before = dropped._live.place.incarnation
+            async with dropped.subscribe("t") as subscription:
+                await say(one, 0, 10)
+                assert [int((await subscription.next(5)).data) for _ in range(10)] == list(range(10))
+                async with deaf_and_dumb(dropped):
+                    await until(lambda: dropped.id not in other._live.machine.living, 10)
+                    await say(one, 10, 10)
+                await until(lambda: dropped._live.place.incarnation > before, 10)
+                await until(lambda: dropped._live.machine.is_active, 10)
+                await until(lambda: not dropped._live.port.recorder.returning.is_filling, 10)
+                await say(one, 20, 10)
+                got = []
+                while 29 not in got:
+                    event = await subscription.next(5)
+                    got.append(event if isinstance(event, Gap) else int(event.data))
+            numbers = [one for one in got if not isinstance(one, Gap)]
+            assert numbers == list(range(10, 30) if has_peer else range(20, 30))
+            assert bool(len(got) - len(numbers)) is not has_peer
+
+    run(main(), 40)
+
+
 def flipped(directory, text):
-    """One bit of the file, in this text."""
+    """One bit of the messages, in this text."""
     segment = segment_path(directory, 1)
     flip(segment, segment.read_bytes().index(text))
 

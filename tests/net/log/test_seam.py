@@ -1,5 +1,6 @@
 """The log of a node and what it delivers now are one sequence: a subscriber gets it from its beginning on."""
 
+from cubecast.net.log.since import from_cut
 from cubecast.net.port import Run
 from support.memory_log import MemoryLog
 from support.replays import LoggingNode, caught_up, turns
@@ -112,5 +113,26 @@ def test_what_is_damaged_and_what_the_node_missed_are_gaps_in_their_places():
         assert reader.gaps[0].offsets == (5, 6)
         assert reader.gaps[1].runs == (Run(0, 0, 15, 17),)
         assert reader.entries == node.sequence[:4] + node.sequence[6:]
+
+    run(main())
+
+
+def test_behind_a_cut_nothing_is_delivered_that_may_have_caused_what_is_known():
+    async def main():
+        node = LoggingNode(MemoryLog(), recent=0)
+        node.deliver("a", 3, 2)  # of somebody who is not in the cut, before something that is
+        node.deliver("a", 1, 2)
+        node.deliver("a", 4)
+        node.deliver("a", 2, 2)
+        node.deliver("a", 5)  # behind all of it
+        node.deliver("a", 1)
+        known = {("a", 1, 0): 2, ("a", 2, 0): 1}
+        strict = node.subscribe("a", from_cut(known, is_causal=True))
+        open_handed = node.subscribe("a", known)
+        await caught_up([strict, open_handed])
+        assert [one.id for one in strict.entries] == [(2, 0, 2), (5, 0, 1), (1, 0, 3)]
+        assert [gap.runs for gap in strict.gaps] == [(Run(3, 0, 1, 2), Run(4, 0, 1, 1))]
+        assert isinstance(strict.got[0], type(strict.gaps[0])), "before anything else"
+        assert len(open_handed.entries) == 6 and not open_handed.gaps
 
     run(main())

@@ -2,10 +2,10 @@
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId, Topic
-from cubecast.net.log.cursors import Cursor, PatternCursor, TopicCursor
+from cubecast.net.log.cursors import Cursor, PatternCursor, TopicCursor, readable
 from cubecast.net.log.progress import Progress
 from cubecast.net.log.reading import History
-from cubecast.net.log.replaying import Replay
+from cubecast.net.log.replaying import CHUNK, Replay
 from cubecast.net.log.since import FromBeginning, FromCut, FromNow, FromOffset, FromTime, Since
 from cubecast.net.patterns import is_pattern, matcher
 from cubecast.net.port import Sink
@@ -66,8 +66,11 @@ class Beginning:
                 return await self._history.store.offset_at(topic, time)
             case FromOffset(offset):
                 return offset
-            case FromCut():
-                return await self._history.store.offset_after_cut(topic, self._known(topic, self._since))
+            case FromCut(_, _, is_causal):
+                start = await self._history.store.offset_after_cut(topic, self._known(topic, self._since))
+                if is_causal:
+                    self._progress.leave_out(topic, await self._behind_known(topic, start))
+                return start
 
     def _known(self, topic: Topic, since: FromCut) -> dict[NodeId, tuple[int, int]]:
         """Of each publisher the oldest place to look behind."""
@@ -76,3 +79,14 @@ class Beginning:
             if one == topic:
                 known[source] = min((incarnation, counter), known.get(source, (incarnation, counter)))
         return known
+
+    async def _behind_known(self, topic: Topic, offset: int) -> int:
+        """The offset after the last message that is in the cut: whatever comes later caused nothing of it."""
+        floor, (_, end) = 0, self._history.bounds(topic)
+        while offset <= end:
+            found, offset = await readable(self._history, topic, offset, CHUNK)
+            for record in found:
+                if self._progress.is_known(record):
+                    floor = record.last + 1
+            offset = found[-1].last + 1 if found else offset
+        return floor

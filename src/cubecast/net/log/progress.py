@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 
 class _TopicProgress:
-    __slots__ = ("last", "lives", "next_offset", "unsure")
+    __slots__ = ("floor", "last", "lives", "next_offset", "strangers", "unplaced", "unsure")
 
     def __init__(self) -> None:
         self.last: dict[Publisher, Counter] = {}
@@ -31,6 +31,11 @@ class _TopicProgress:
         self.next_offset: int | None = None
         self.unsure: set[Publisher] = set()
         """Whose next hole may be part of one that was announced by offset."""
+        self.floor = 0
+        """Below this offset publishers that were never heard of may have caused what is known."""
+        self.strangers: set[Publisher] = set()
+        self.unplaced: dict[Publisher, tuple[Counter, Counter]] = {}
+        """What of theirs was left out, and not yet announced."""
 
 
 class Progress:
@@ -57,11 +62,47 @@ class Progress:
         """The next message of the topic is this one."""
         self._topic(topic).next_offset = offset
 
+    def is_known(self, record: Record) -> bool:
+        """Is the first message of it in the cut that was given?"""
+        topic = self._topics.get(record.topic)
+        source, incarnation, counter = record.first
+        if topic is None:
+            return False
+        return counter <= topic.last.get((source, incarnation), 0) or incarnation < topic.lives.get(source, 0)
+
+    def leave_out(self, topic: Topic, below: int) -> None:
+        """What publishers that are not in the cut said below this offset is announced, and not delivered."""
+        self._topic(topic).floor = below
+
+    def left_out(self, name: Topic) -> Sequence[GapNotice]:
+        """To be announced where the subscriber gets on; once."""
+        topic = self._topics.get(name)
+        if topic is None or not topic.unplaced:
+            return ()
+        runs = tuple(Run(*publisher, *run) for publisher, run in topic.unplaced.items())
+        topic.unplaced.clear()
+        reason = "it cannot be told whether they came before what is known already"
+        return (GapNotice(name, (), reason, runs, sum(last - first + 1 for _, _, first, last in runs)),)
+
+    def _is_left_out(self, topic: _TopicProgress, record: Record) -> bool:
+        if record.offset >= topic.floor:
+            return False
+        source, incarnation, counter = record.first
+        publisher, last = (source, incarnation), counter + len(record.payloads) - 1
+        if publisher not in topic.strangers and (publisher in topic.last or source in topic.lives):
+            return False
+        topic.strangers.add(publisher)
+        topic.unplaced[publisher] = (topic.unplaced.get(publisher, (counter, last))[0], last)
+        topic.last[publisher] = last
+        return True
+
     def step(self, record: Record) -> Step:
         topic = self._topics.get(record.topic) or self._topic(record.topic)
         source, incarnation, counter = record.first
         publisher = source, incarnation
         expected, topic.next_offset = topic.next_offset, record.last + 1
+        if topic.floor and self._is_left_out(topic, record):
+            return Step((), None)
         gaps: list[GapNotice] = []
         if expected is not None and record.offset > expected:
             gaps.append(_offsets_gone(record.topic, expected, record.offset - 1))
@@ -82,7 +123,13 @@ class Progress:
             topic.unsure.discard(publisher)
         if news is not None:
             topic.last[publisher] = after - 1
+            if topic.unplaced:
+                gaps[:0] = self.left_out(record.topic)
         return Step(gaps, news)
+
+    @property
+    def topics(self) -> list[Topic]:
+        return list(self._topics)
 
     def announced(self, notice: GapNotice) -> None:
         """Somebody else said that these are missing: they are no news any more."""

@@ -1,28 +1,22 @@
 """Between a node's port and its store: records what is delivered, and tells publishers when it is on the disk."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.log.beginnings import open_replay
-from cubecast.net.log.holding import Holding
 from cubecast.net.log.mending import Mender
 from cubecast.net.log.reading import History
 from cubecast.net.log.replaying import Replay
-from cubecast.net.log.returning import Deliver, Refill, fill
+from cubecast.net.log.returning import Returning, Surroundings
 from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
 from cubecast.net.port import GapNotice, Logged, Port, Sink
-from cubecast.net.security.login import NOTHING, Login
-
-log = logging.getLogger(__name__)
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""
@@ -68,7 +62,7 @@ class Recorder:
         self._subscriptions: list[int] = []
         self._sinks: list[_Quiet] = []
         self._is_paused = False
-        self._held: Holding | None = None
+        self.returning = Returning(self.history, self._patterns, store.directory)
         self.me: tuple[NodeId, int] = (-1, 0)
         """This node's id and incarnation."""
         store.on_room = self._resume
@@ -83,7 +77,7 @@ class Recorder:
         """Record what is delivered from now on; a log that was written before may have to be filled first."""
         self._port = port
         if self.store.topics():
-            self._held = Holding(self.store.directory)
+            self.returning.hold()
         self._sinks = [_Quiet() for _ in self._patterns]
         subscribed = zip(self._patterns, self._sinks, strict=True)
         self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
@@ -95,23 +89,18 @@ class Recorder:
 
     def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
         """Does it have to wait until the log is filled?"""
-        if self._held is None or not self.records(topic):
-            return False
-        self._held.put(topic, message, payloads)
-        return True
+        return self.returning.is_filling and self.records(topic) and self.returning.holds(topic, message, payloads)
 
-    async def fill(
-        self, peers: Callable[[], Sequence[Address]], cluster: str, release: Deliver, login: Login = NOTHING
-    ) -> None:
-        """Get what is missing from one of the peers, then let go what had to wait for it; mend what is damaged."""
+    def withholds(self, notice: GapNotice) -> bool:
+        """Is nobody to be told yet that something may be missing?"""
+        return self.records(notice.topic) and self.returning.withholds(notice)
+
+    async def fill(self, around: Surroundings) -> None:
+        """Get what is missing since an earlier life, then mend what is damaged."""
         name = f"the log of node {self.me[0]}"
-        if self._held is not None:
-            refill, others = Refill(self.history, self._held), peers()
-            if others and not await fill(refill, self._patterns, others, cluster, name, login):
-                log.warning("no peer could fill the log; what was missed in the meantime is a gap in it")
-            await refill.release(release)
-            self._held = None  # in the turn in which nothing was left
-        self.history.mend = Mender(self.history, peers, cluster, name, login).mend
+        self.returning.around = around
+        await self.returning.fill(name)
+        self.history.mend = Mender(self.history, around.peers, around.cluster, name, around.login).mend
         for topic in self.store.topics():
             if self.store.damaged(topic):
                 await self.history.mend(topic)
@@ -193,6 +182,7 @@ class Recorder:
         return {"patterns": list(self._patterns), **self.store.describe()}
 
     async def close(self) -> None:
+        self.returning.close()
         for topic, own in self._own.items():
             for _, _, future in own.waiters:
                 if not future.done():

@@ -111,10 +111,16 @@ class Replay:
             self._hand_over(record)
         while self._is_reading and self._cursor.is_at_end:
             if not self._notices:
+                self._tell_what_was_left_out()
                 self._is_live = True
                 self._sink.on_live(self._cursor.known())
                 return
             self._sink.on_gap(self._notices.popleft())
+
+    def _tell_what_was_left_out(self) -> None:
+        for topic in self._progress.topics:
+            for gap in self._progress.left_out(topic):
+                self._sink.on_gap(gap)
 
     def _hand_over(self, record: Record) -> None:
         gaps, news = self._progress.step(record)

@@ -38,6 +38,8 @@ class FromCut(msgspec.Struct, frozen=True, array_like=True, tag=5):
     known: list[tuple[Topic, NodeId, Incarnation, Counter]]
     resumes: bool = False
     """The subscription was served by another node before: better live with a gap than not at all."""
+    is_causal: bool = False
+    """What the cut holds was delivered already: what may be a cause of it is announced instead of delivered."""
 
     @property
     def cut(self) -> dict[tuple[Topic, NodeId, Incarnation], Counter]:
@@ -71,14 +73,14 @@ def start(since: Any) -> Since:
     )
 
 
-def from_cut(cut: PublisherCut, *, resumes: bool = False) -> FromCut:
+def from_cut(cut: PublisherCut, *, resumes: bool = False, is_causal: bool = False) -> FromCut:
     if len(cut) > MOST_PUBLISHERS:
         raise BadInput(f"a cut names at most {MOST_PUBLISHERS} publishers, not {len(cut)}")
     try:
         known = [(str(topic), int(source), int(life), int(last)) for (topic, source, life), last in cut.items()]
     except (TypeError, ValueError):
         raise BadInput("a cut maps (topic, source, incarnation) to a counter") from None
-    return FromCut(known, resumes)
+    return FromCut(known, resumes, is_causal)
 
 
 def parse(text: str) -> Since:
