@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, framed
+from cubecast.net.framing import HEADER, MAX_FRAME, MOST_PIECES, Splitter, framed, header
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=6)
 
@@ -34,7 +34,7 @@ def test_noise_is_refused_and_never_kept(noise, size):
     try:
         for at in range(0, len(noise), size):
             splitter.feed(noise[at : at + size])
-            assert len(splitter._rest) <= HEADER.size + 100 + size
+            assert splitter._size <= HEADER.size + 100 + size
     except RemoteProtocolError:
         pass
 
@@ -48,3 +48,22 @@ def test_impossible_lengths_are_refused_before_anything_is_stored(length):
 def test_a_length_that_contradicts_itself_is_refused_at_once():
     with pytest.raises(RemoteProtocolError, match="twice"):
         Splitter().feed(HEADER.pack(100, 100, 0))
+
+
+def test_a_frame_that_comes_byte_by_byte_is_not_kept_as_so_many_pieces():
+    splitter, stream = Splitter(), framed(bytes(range(256)) * 8)
+    for at in range(len(stream) - 1):
+        assert splitter.feed(stream[at : at + 1]) == []
+        assert len(splitter._pieces) <= MOST_PIECES
+    assert splitter.feed(stream[-1:]) == [bytes(range(256)) * 8]
+
+
+def test_a_large_frame_that_is_sent_on_keeps_its_header():
+    large = bytes(range(256)) * 100
+    for cut in (1, 12, 13, 5000, len(large)):
+        stream, splitter = framed(large) + framed(b"next"), Splitter()
+        first, second = splitter.feed(stream[:cut]), splitter.feed(stream[cut:])
+        assert first + second == [large, b"next"]
+        assert header((first + second)[0]) == header(bytes(bytearray(large))) == stream[: HEADER.size]
+    Splitter().feed(framed(b"another"))
+    assert header(large) == stream[: HEADER.size]

@@ -48,14 +48,17 @@ def test_a_wildcard_hears_of_topics_that_are_named_at_its_node_later():
     heard = []
 
     class Listening(Quiet):
-        def on_batch(self, topic, first, payloads):
+        def on_batch(self, topic, first, payloads, logged=None):
             heard.append(topic)
 
-    port = a_port()
-    port.subscribe("a.*", Listening())
-    port.subscribe("a.b", Quiet())
-    port.on_deliver("a.b", MessageId(0, 0, 1), [b"x"])
-    assert heard == ["a.b"]
+    async def main():
+        port = a_port()
+        port.subscribe("a.*", Listening())
+        port.subscribe("a.b", Quiet())
+        port.on_deliver("a.b", MessageId(0, 0, 1), [b"x"])
+        assert heard == ["a.b"]
+
+    run(main())
 
 
 def test_what_a_port_says_of_itself_is_bounded():

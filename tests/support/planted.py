@@ -51,8 +51,8 @@ def one_message_per_source() -> AbstractContextManager[object]:
     """R1: keeps only the newest publication of every source."""
     keep = Dissemination._keep
 
-    def narrow(self, packet, destinations):
-        copy = keep(self, packet, destinations)
+    def narrow(self, source, packet, destinations):
+        copy = keep(self, source, packet, destinations)
         if copy.source.node != self._context.node:
             self._copies[copy.source] = {copy.first: copy}
         return copy
@@ -178,8 +178,8 @@ def no_relay() -> AbstractContextManager[object]:
 
     original = Dissemination.receive
 
-    def receive(self, sender, packet, destinations):
-        copy = original(self, sender, packet, destinations)
+    def receive(self, sender, source, packet, destinations):
+        copy = original(self, sender, source, packet, destinations)
         if copy is not None and copy.duty == -1:
             copy.duty = 0
         return copy

@@ -43,24 +43,41 @@ def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
 def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
     """Many at once; plain bytes are looked at and not touched."""
     messages = list(batch)
-    if are_plain(messages):
-        return messages
-    return [data if type(data) is bytes and data and data[0] != MARK else seal(data) for data in messages]
+    if set(map(type, messages)) != {bytes}:
+        return [seal(data) for data in messages]
+    for place in _marked(messages):
+        messages[place] = seal(messages[place])
+    return messages
 
 
 def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
     """The content of many at once."""
-    if are_plain(sealed):
+    places = _marked(sealed)
+    if not places:
         return sealed
-    return [one if one and one[0] != MARK else body(one) for one in sealed]
+    opened = list(sealed)
+    for place in places:
+        opened[place] = body(opened[place])
+    return opened
 
 
-def are_plain(messages: Sequence[Any]) -> bool:
-    """Are all of them bytes that travel as they are?"""
+def are_plain(messages: Sequence[bytes]) -> bool:
+    """Do all of them travel as they are?"""
+    return not _marked(messages)
+
+
+def _marked(messages: Sequence[bytes]) -> list[int]:
+    """Where those are that do not travel as they are: few, among many, so nothing is done for each of the others."""
     try:
-        return set(map(type, messages)) == {bytes} and MARK not in map(_first, messages)
+        firsts = bytes(map(_first, messages))
     except IndexError:  # an empty one
-        return False
+        return [place for place, one in enumerate(messages) if not one or one[0] == MARK]
+    places = []
+    place = firsts.find(MARK)
+    while place >= 0:
+        places.append(place)
+        place = firsts.find(MARK, place + 1)
+    return places
 
 
 def body(sealed: bytes) -> bytes:

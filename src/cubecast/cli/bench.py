@@ -1,5 +1,6 @@
 """`cubecast bench`: a live cluster on this machine under load, every delivery checked."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -25,17 +26,20 @@ LATENCY_SECONDS = 5.0
     "--messages", type=click.IntRange(1), default=400_000, show_default=True, help="Published by all together."
 )
 @click.option("--size", type=click.IntRange(1, 60_000), default=64, show_default=True, help="Bytes of a message.")
+@click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), help="Every member keeps a log of everything there."
+)
 @json_option
 @click.pass_context
-def bench(context: click.Context, nodes: int, messages: int, size: int, as_json: bool) -> None:
+def bench(context: click.Context, nodes: int, messages: int, size: int, data: Path | None, as_json: bool) -> None:
     """Group chat on loopback: all publish and all subscribe one topic, first as fast as it goes, then at 100 a second
     each for the latency. Exit code 1 when anything was lost or came out of order."""
     size = max(size, smallest_payload(nodes))
     each = max(1, messages // nodes)
     with progress("as fast as it goes"):
-        fast = measure_messages(Load(nodes, size, messages=each))
+        fast = measure_messages(Load(nodes, size, messages=each, data=data and data / "fast"))
     with progress("at 100 messages a second each"):
-        slow = measure(Load(nodes, size, publish="rate", rate=RATE), LATENCY_SECONDS)
+        slow = measure(Load(nodes, size, publish="rate", rate=RATE, data=data and data / "slow"), LATENCY_SECONDS)
     result: dict[str, Any] = {
         "nodes": nodes,
         "messages": fast.published,

@@ -6,6 +6,7 @@ import click
 
 from cubecast.check import check_directory
 from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
+from cubecast.report.partial_notes import partial_notes
 from cubecast.report.tables import print_verdict
 from cubecast.trace.reader import read_trace
 from cubecast.trace.shiviz import shiviz_log
@@ -31,7 +32,7 @@ def check(context: click.Context, directory: Path, properties: str | None, shivi
     """
     names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
     with progress(f"checking {directory}"):
-        report = check_directory(directory, names).to_json()
+        report = check_directory(directory, names).to_json() | {"partial": partial_notes([directory])}
         if shiviz is not None:
             shiviz.write_text(shiviz_log(read_trace(directory).events))
     if as_json:

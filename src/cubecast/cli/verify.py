@@ -8,6 +8,7 @@ import click
 from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
 from cubecast.cli.spark_options import spark_options
 from cubecast.errors import BadInput
+from cubecast.report.partial_notes import partial_notes
 from cubecast.report.tables import print_verdict
 
 EXAMPLE = """
@@ -71,4 +72,4 @@ def _verify(
         if out is not None:
             verification.witness_frame(spark).write.parquet(str(out / "witnesses"))
             verification.verdict_frame(spark).write.parquet(str(out / "verdicts"))
-    return verification.to_json()
+    return verification.to_json() | {"partial": partial_notes(directories)}

@@ -53,8 +53,12 @@ class NodeConfig:
     """The cube has 2^dimension ids; only the founder's counts."""
     window: int = setting(16, least=1, most=4096)
     """Own publications (batches) per topic that may be under way at a time."""
-    eager: int = setting(6, least=0, most=4096)
+    eager: int = setting(2, least=0, most=4096)
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
+    calm: int = setting(8, least=0, most=4096)
+    """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
+    direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
+    """To so many others at most a source sends small publications itself while it is calm; 0: never."""
     max_batch: int = setting(512, least=1, most=ENOUGH)
     """Messages per publication. Nodes of one cluster may differ."""
     max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
@@ -150,6 +154,8 @@ class NodeConfig:
             founders=founders,
             window=self.window,
             eager=self.eager,
+            calm=self.calm,
+            direct=self.direct,
             max_batch=self.max_batch,
             max_batch_bytes=self.max_batch_bytes,
             aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,

@@ -16,6 +16,8 @@ from cubecast.net.turn import Turn
 DEFAULT_BUDGET = 32 << 20
 FULL_ABOVE, ROOM_BELOW = 1 << 20, 1 << 18
 """Bytes that wait for the peer to read: with more a connection is full, with less it has room again."""
+MUCH = 1 << 15
+"""Bytes that are worth handing over piece by piece: joining them would cost more."""
 
 
 class Traffic:
@@ -79,12 +81,16 @@ class Connection(asyncio.Protocol):
         transport, out = self._transport, self._out
         if transport is None or not out:
             return
-        transport.write(b"".join(out))
         self.traffic.bytes_out += self._out_bytes
         self.traffic.frames_out += len(out) // 2
-        out.clear()
+        if self._out_bytes > MUCH:
+            self._out = []
+            transport.writelines(out)
+        else:
+            transport.write(b"".join(out))
+            out.clear()
         self._out_bytes = 0
-        if transport.get_write_buffer_size() > self.budget:
+        if (self.is_full or self.budget < FULL_ABOVE) and transport.get_write_buffer_size() > self.budget:
             self.abort(f"it does not read: {transport.get_write_buffer_size()} bytes wait for it")
 
     @property

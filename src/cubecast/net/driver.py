@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+NOBODY = (None, None, None)
+
+
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
@@ -89,8 +92,6 @@ class Driver:
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
-        self._is_alone = False
-        """The packet in hand came alone: what it makes us forward is written before anything is delivered here."""
         self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
@@ -101,20 +102,36 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now, turn = monotonic(), self._turn
-        turn.is_held = True
-        self._is_alone = len(frames) == 1
-        try:
+        now = monotonic()
+        with self._turn:
+            self._turn.is_short = len(frames) == 1
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
-                else:
+                elif self._is_watched or self._is_busy:
                     self._input("packet", now, sender, packet)
+                else:
+                    self._take(now, sender, packet)
+
+    def _take(self, now: float, sender: NodeId, packet: Any) -> None:
+        """As `_input` does it, when nobody records what happens."""
+        self._is_busy = True
+        try:
+            effects = self.machine.on_packet(now, sender, packet)
+            if self.meter is not None:
+                self.meter.packet(now, packet, effects)
+            self._apply(now, effects)
+            while self._inputs:
+                self._step(*self._inputs.popleft())
         finally:
-            turn.is_held = self._is_alone = False
-            turn.end()
+            self._is_busy = False
+
+    @property
+    def _is_watched(self) -> bool:
+        watchers = (self._journal, self._recorder, self.watcher)
+        return watchers != NOBODY
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -123,14 +140,16 @@ class Driver:
 
     def _input(self, name: str, now: float, *arguments: Any) -> None:
         """Carried out now, or after the step that is under way when a subscriber asks from within a delivery."""
-        self._inputs.append((name, now, arguments))
-        if not self._is_busy:
-            self._is_busy = True
-            try:
-                while self._inputs:
-                    self._step(*self._inputs.popleft())
-            finally:
-                self._is_busy = False
+        if self._is_busy:
+            self._inputs.append((name, now, arguments))
+            return
+        self._is_busy = True
+        try:
+            self._step(name, now, arguments)
+            while self._inputs:
+                self._step(*self._inputs.popleft())
+        finally:
+            self._is_busy = False
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
@@ -233,18 +252,19 @@ class Driver:
         send, listener = self._send, self._listener
         for effect in effects:
             match effect:
-                case Send(peers, packet):
+                case Send():  # here and next without patterns inside, which cost more than what is done
+                    packet = effect.packet
                     frame = packet.frame
                     if frame is None:
                         frame = packet.frame = encode(packet)
                     if len(frame) <= MAX_PACKET_BYTES:
-                        send(peers, frame)
+                        send(effect.peers, frame)
                     else:  # whoever got it would hang up, again and again
                         log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
-                case Deliver(topic, message, payloads):
-                    if self._is_alone:
-                        self._turn.end()
-                    listener.on_deliver(topic, message, payloads)
+                case Deliver():
+                    if self._turn.is_short:
+                        self._turn.end()  # forward, then deliver
+                    listener.on_deliver(effect.topic, effect.message, effect.payloads)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)
                 case Acknowledged(topic, counter):

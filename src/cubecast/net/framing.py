@@ -18,7 +18,17 @@ _TLS = 0x1603
 """How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""
 
 
+MOST_PIECES = 64
+"""More are joined before the frame is complete: each piece takes some memory of its own."""
+LARGE = 4096
+_received: dict[int, tuple[bytes, bytes]] = {}
+"""Of large frames that came with the last read, by identity: the frame and its header. Most are sent on at once."""
+
+
 def header(frame: bytes) -> bytes:
+    known = _received.get(id(frame))
+    if known is not None and known[0] is frame:
+        return known[1]
     length = len(frame)
     return HEADER.pack(length, length ^ _INVERTED, crc32(frame))
 
@@ -30,37 +40,56 @@ def framed(frame: bytes) -> bytes:
 class Splitter:
     """Turns what arrives, in whatever pieces, into frames. Keeps at most one incomplete frame."""
 
-    __slots__ = ("_need", "_rest", "most")
+    __slots__ = ("_need", "_pieces", "_size", "most")
 
     def __init__(self, most: int = MAX_FRAME) -> None:
         self.most = most
-        self._rest = bytearray()
+        self._pieces: list[bytes] = []
+        self._size = 0
+        """Of the pieces."""
         self._need = HEADER.size
+        """With so many bytes there is more to know: the length of the frame, then all of it."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now; raises RemoteProtocolError for what no correct peer sends."""
-        rest = self._rest
-        if not rest:
-            frames, position = self._split(data)
-            if position < len(data):
-                rest += data[position:] if position else data
-            return frames
-        rest += data
-        if len(rest) < self._need:
-            return []
-        with memoryview(rest) as view:
-            frames, position = self._split(view)
-        del rest[:position]
+        if _received:
+            _received.clear()
+        frames: list[bytes] = []
+        if self._pieces:
+            self._pieces.append(data)
+            self._size += len(data)
+            if self._size < self._need:
+                if len(self._pieces) > MOST_PIECES:
+                    self._pieces = [b"".join(self._pieces)]
+                return frames
+            data = self._put_together(frames)
+        position = self._split(data, frames)
+        if position < len(data):
+            self._pieces = [data[position:] if position else data]
+            self._size = len(data) - position
         return frames
 
-    def _split(self, data: bytes | memoryview) -> tuple[list[bytes], int]:
-        """The complete frames, and where the incomplete one begins. Bytes are copied once, when a frame is whole."""
-        frames: list[bytes] = []
+    def _put_together(self, frames: list[bytes]) -> bytes:
+        """The pieces make a frame, or at least its header, now; what is to be split yet. Frames are copied once."""
+        pieces, self._pieces = self._pieces, []
+        if self._need == HEADER.size or len(pieces[0]) < HEADER.size:
+            return b"".join(pieces)
+        last, surplus = pieces[-1], self._size - self._need
+        body: list[bytes | memoryview] = [
+            memoryview(pieces[0])[HEADER.size :],
+            *pieces[1:-1],
+            memoryview(last)[: len(last) - surplus],
+        ]
+        frames.append(_checked(b"".join(body), pieces[0][: HEADER.size]))
+        return last[len(last) - surplus :]
+
+    def _split(self, data: bytes, frames: list[bytes]) -> int:
+        """Adds the complete frames; where the incomplete one begins."""
         position, end, size = 0, len(data), HEADER.size
         unpack, most = HEADER.unpack_from, self.most
         self._need = size
         while end - position >= size:
-            length, inverted, checksum = unpack(data, position)
+            length, inverted, _ = unpack(data, position)
             if not 0 < length <= most or length ^ inverted != _INVERTED:
                 if length >> 16 == _TLS:
                     raise RemoteProtocolError("it speaks TLS, which is not spoken here")
@@ -69,9 +98,14 @@ class Splitter:
             if after > end:
                 self._need = size + length
                 break
-            frame = bytes(data[position + size : after])
-            if crc32(frame) != checksum:
-                raise RemoteProtocolError(f"a frame of {length} bytes was damaged on its way")
-            frames.append(frame)
+            frames.append(_checked(data[position + size : after], data[position : position + size]))
             position = after
-        return frames, position
+        return position
+
+
+def _checked(frame: bytes, head: bytes) -> bytes:
+    if HEADER.unpack(head)[2] != crc32(frame):
+        raise RemoteProtocolError(f"a frame of {len(frame)} bytes was damaged on its way")
+    if len(frame) >= LARGE:
+        _received[id(frame)] = frame, head
+    return frame

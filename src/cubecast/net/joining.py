@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
+from cubecast.net.log.segments import sync_directory
 from cubecast.net.security.dialling import Dialling
 
 log = logging.getLogger(__name__)
@@ -99,8 +101,13 @@ def remember(config: NodeConfig, incarnation: Incarnation) -> None:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")
-        new.write_text(f"{incarnation}\n")
+        # On the disk before anything is said under this name: a log may hold what was said under the one before.
+        with new.open("w") as file:
+            file.write(f"{incarnation}\n")
+            file.flush()
+            os.fsync(file.fileno())
         new.replace(path)
+        sync_directory(path.parent)
 
 
 def _memory(config: NodeConfig) -> Path | None:

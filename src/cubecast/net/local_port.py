@@ -23,6 +23,7 @@ from cubecast.net.port import GapNotice, Sink
 from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
+from cubecast.net.turn import Turn
 from cubecast.wire.codec import MAX_PACKET_BYTES
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class LocalPort:
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
         self._closed: CubecastError | None = Closed("this node was not started yet")
+        self.turn = Turn()
+        """Of the links: what is published is written without another pass through the event loop."""
         self.envelope: Callable[[Topic], int] = lambda topic: 0
         """Bytes a publication on the topic would take besides its messages."""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
@@ -169,12 +172,14 @@ class LocalPort:
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
-        for out in dirty:
-            out.is_dirty = False
-            if self._subscriptions.is_paused(out.topic):
-                continue  # publishing here would deliver here, where somebody is full
-            if out.is_worth_a_call:
-                self._call("publish", out.topic, out.take(), out.is_awaited)
+        with self.turn:
+            self.turn.is_short = len(dirty) == 1
+            for out in dirty:
+                out.is_dirty = False
+                if self._subscriptions.is_paused(out.topic):
+                    continue  # publishing here would deliver here, where somebody is full
+                if out.is_worth_a_call:
+                    self._call("publish", out.topic, out.take(), out.is_awaited)
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)

@@ -53,10 +53,13 @@ class LiveNode:
         self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
         self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
-        events = Events(self._on_packets, self._on_up, self._on_down, self._on_refused, self._notice, self._note)
-        self._peers = Peers(self._directory, events, config, self.security)
+        self._events = Events(
+            lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self._notice, self._note
+        )
+        self._peers = Peers(self._directory, self._events, config, self.security)
         self.reception = Reception(config, self._directory, self._peers, self.security)
         self.port = LocalPort(config, self._call, self._hold_back, self._let_through)
+        self.port.turn = self._peers.turn
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
@@ -170,6 +173,7 @@ class LiveNode:
         self._driver.on_suspect = self._on_suspect
         if self.observer is not None:
             self.observer.attach(self._driver)
+        self._events.packets = self._driver.packets
         self._driver.call("on_start")
 
     def _leave_place(self) -> None:
@@ -253,6 +257,7 @@ class LiveNode:
 
     def _prepare(self, config: NodeConfig) -> Callable[[], None]:
         """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+        config = self.security.settled(config)
 
         def take_effect() -> None:
             self.config = config
@@ -351,10 +356,6 @@ class LiveNode:
             self._driver.let_through(topic)
 
     # Links
-
-    def _on_packets(self, sender: NodeId, frames: list[bytes]) -> None:
-        if self._driver is not None:
-            self._driver.packets(sender, frames)
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)

@@ -228,12 +228,12 @@ class Peers:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
         self.left.discard(node)
-        packets = self._events.packets
+        events = self._events
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
-            if frames[-1][0] == CONTROL or any(frame[0] == CONTROL for frame in frames):
+            if frames[0][0] == CONTROL or (len(frames) > 1 and any(frame[0] == CONTROL for frame in frames)):
                 frames = self._take_control(node, frames)
-            packets(node, frames)
+            events.packets(node, frames)
 
         log.info("linked to node %s", node, extra={"peer": node})
         self._events.notice("connected", node, "")

@@ -14,8 +14,8 @@ from cubecast.sim.faults import Crash, Fault, Hold, Partition
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200")
-PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0"}
-"""Nothing is sent again during the decisive moments, and nothing waits to be sent."""
+PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "direct": "0"}
+"""Nothing is sent again during the decisive moments, nothing waits to be sent, and everything goes along trees."""
 
 
 def last_words(rng: Random, schedule: Schedule) -> Schedule:

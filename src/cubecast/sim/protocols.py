@@ -190,6 +190,10 @@ _ENTRIES = (
             "patience": Setting(4000.0, "u.t. of silence before a tested peer is held faulty"),
             "eager": Setting(0, "unstable publications from which on only full ones leave; 0: small ones always may"),
             "ack_delay": Setting(0.0, "u.t. that acknowledgements may wait for company"),
+            "calm": Setting(0, "as eager, for a source that was not made to wait since all it published was stable"),
+            "direct": Setting(
+                0, "others at most to whom a source sends small publications itself, while little is under way"
+            ),
             "aggregation": Setting(
                 CubecastAggregation.OFF, "off, or on: publications for the same child share packets"
             ),

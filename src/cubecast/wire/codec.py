@@ -26,6 +26,9 @@ PACKETS: tuple[type, ...] = (
 MAX_PACKET_BYTES = (1 << 20) + (1 << 16)
 """A message of a mebibyte, and room for what the protocol says about it."""
 
+SMALL = 2048
+"""Bytes that are copied faster than a view of them is made."""
+
 _encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
 _PUB = PACKETS.index(Pub)
@@ -58,7 +61,7 @@ def decode(data: bytes) -> Any:
     if tag >= len(PACKETS):
         raise RemoteProtocolError(f"unknown packet tag {tag}")
     try:
-        values = _decoders[tag].decode(memoryview(data)[1:])
+        values = _decoders[tag].decode(data[1:] if len(data) < SMALL else memoryview(data)[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"malformed {PACKETS[tag].__name__}: {error}") from None
     if tag == _PUB:

@@ -164,7 +164,11 @@ def test_a_log_whose_segments_are_gone_is_not_taken_for_a_new_one(tmp_path):
     run(story())
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 500])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 500],
+    ids=["gone", "empty", "something else", "damaged"],
+)
 def test_an_index_that_is_gone_or_useless_is_made_again_from_the_segments(tmp_path, content, caplog):
     async def story():
         good = await a_closed_log(tmp_path)

@@ -46,9 +46,21 @@ def hurries(machine, publications):
 def test_an_acknowledgement_waits_no_longer_than_the_delay():
     machine = node(1)
     first = machine.on_packet(5.0, 0, publication(1))
-    assert not counters(first) and SetTimer(Timer.ACKS, 5.0 + DELAY) in first
-    assert not counters(machine.on_packet(5.5, 0, publication(2)))
+    assert not counters(first) and SetTimer(Timer.ACKS, 5.0 + DELAY / 2) in first
+    half = machine.on_timer(5.5, Timer.ACKS)
+    assert not counters(half) and SetTimer(Timer.ACKS, 5.5 + DELAY / 2) in half
+    assert not counters(machine.on_packet(5.6, 0, publication(2)))
     assert counters(machine.on_timer(6.0, Timer.ACKS)) == [1, 2]
+
+
+def test_one_that_waited_for_half_of_the_delay_leaves_with_the_next_publication_to_its_peer():
+    machine = node(1)
+    machine.on_packet(5.0, 0, publication(1))
+    assert not counters(machine.publish(5.1, "t", [b"x"])), "too young to be worth a packet of its own"
+    machine.on_timer(5.5, Timer.ACKS)
+    assert not counters(machine.on_packet(5.6, 0, publication(2))), "nothing leaves for its peer"
+    effects = machine.publish(5.7, "t", [b"y"])
+    assert counters(effects) == [1, 2] and counters(machine.on_timer(6.0, Timer.ACKS)) == []
 
 
 def test_one_that_hurries_takes_along_what_was_kept():
@@ -56,7 +68,7 @@ def test_one_that_hurries_takes_along_what_was_kept():
     machine.on_packet(5.0, 0, publication(1))
     assert counters(machine.on_packet(5.1, 0, publication(2, hurry=True))) == [1, 2]
     assert not counters(machine.on_timer(6.0, Timer.ACKS))
-    assert SetTimer(Timer.ACKS, 7.0 + DELAY) in machine.on_packet(7.0, 0, publication(3))
+    assert SetTimer(Timer.ACKS, 7.0 + DELAY / 2) in machine.on_packet(7.0, 0, publication(3))
 
 
 def test_acknowledgements_after_a_new_incarnation_find_their_timer():
@@ -67,8 +79,8 @@ def test_acknowledgements_after_a_new_incarnation_find_their_timer():
 
 
 def test_a_publisher_about_to_wait_hurries():
-    assert hurries(node(0, window=8, eager=6), 6) == [False, False, True, True, True, True]
-    assert hurries(node(0, window=4), 4) == [False, True, True, True]
+    assert hurries(node(0, window=8, eager=6), 6) == [False, False, False, True, True, True]
+    assert hurries(node(0, window=4), 4) == [False, False, True, True]
 
 
 @pytest.mark.parametrize("window", [1, 2, 3])

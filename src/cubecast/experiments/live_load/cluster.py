@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cubecast.errors import CubecastError
+from cubecast.errors import BadInput, CubecastError
 from cubecast.experiments.live_load.member import Load, member
 
 DEADLINE = 60.0
@@ -46,6 +46,8 @@ class Cluster:
     """Members in processes of their own, joined one after the other."""
 
     def __init__(self, load: Load, body: Callable[..., None] = member) -> None:
+        if load.data is not None and load.data.exists() and any(load.data.iterdir()):
+            raise BadInput(f"{load.data} is not empty; the members' logs need a directory of their own")
         context = multiprocessing.get_context("spawn")
         self._load = load
         self._pipes: list[Connection] = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -39,7 +40,9 @@ class Load:
     tls: TlsSettings | None = None
     observe: bool = False
     data: Path | None = None
-    """Where each member keeps a log of everything, when it does."""
+    """Where members keep a log of everything, when they do."""
+    loggers: int | None = None
+    """How many of them do; all when None."""
 
 
 class Member:
@@ -64,9 +67,8 @@ class Member:
             node=self._number,
             journal=load.journal,
             observe=load.observe,
-            data=None if load.data is None else load.data / f"member-{self._number}",
-            log=() if load.data is None else (">",),
             tls=load.tls,
+            **self._log(),
         )
         node = LiveNode(config)
         await node.start()
@@ -93,10 +95,17 @@ class Member:
                     self._checker.sample_latency = True
             self._pipe.send(self._report())
         loop.remove_reader(self._pipe.fileno())
+        os.set_blocking(self._pipe.fileno(), True)  # the event loop needed it otherwise, and the last report is long
         if reader is not None:
             reader.cancel()
         await node.close()
         self._pipe.send(self._report() | {"latencies": self._checker.latencies})
+
+    def _log(self) -> dict[str, Any]:
+        load = self._load
+        if load.data is None or self._number >= (load.members if load.loggers is None else load.loggers):
+            return {}
+        return {"data": load.data / f"member-{self._number}", "log": (">",)}
 
     def _report(self) -> dict[str, Any]:
         self._check_run()

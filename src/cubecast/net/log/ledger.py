@@ -4,7 +4,8 @@ Messages are synced in a segment first, then entered into the index, then named 
 Whatever of this a crash leaves undone, opening the log does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cubecast.ids import Topic
 from cubecast.net.log.index import Hole, Index, Placed
@@ -25,9 +26,8 @@ class Ledger:
     def commit(self, items: Sequence[Entry | Hole]) -> None:
         """All of it is on the disk when this returns; when it raises, nothing of it counts."""
         entries = [item for item in items if isinstance(item, Entry)]
-        placed = self._write(entries)
-        self.index.enter(placed, [item for item in items if isinstance(item, Hole)])
-        self.segments.keep(placed)
+        with self._written(entries) as placed:
+            self.index.enter(placed, [item for item in items if isinstance(item, Hole)])
         if entries:
             self._marks.add([Mark(*entry[:5]) for entry in entries])
         self._commits += 1
@@ -38,18 +38,27 @@ class Ledger:
         """These are the messages of the range; nothing is damaged there any more."""
         # The neighbour's time, because times in a log never fall and a peer's clock is another one.
         at = self.index.time_before(topic, damage.first)
-        placed = self._write([pack(piece._replace(at=at)) for piece in pieces])
-        self.index.replace(topic, damage, placed)
-        self.segments.keep(placed)
+        with self._written([pack(piece._replace(at=at)) for piece in pieces]) as placed:
+            self.index.replace(topic, damage, placed)
 
     def move(self, rows: Sequence[tuple[int, Record]]) -> None:
         """Write these rows' messages again at the end, so that the file they are in can go."""
-        placed = self._write([pack(record) for _, record in rows])
-        self.index.move([seq for seq, _ in rows], placed)
-        self.segments.keep(placed)
+        with self._written([pack(record) for _, record in rows]) as placed:
+            self.index.move([seq for seq, _ in rows], placed)
 
-    def _write(self, entries: Sequence[Entry]) -> list[Placed]:
-        return list(zip(entries, self.segments.write(entries), strict=True)) if entries else []
+    @contextmanager
+    def _written(self, entries: Sequence[Entry]) -> Iterator[list[Placed]]:
+        """In the segments, if what follows succeeds."""
+        if not entries:
+            yield []
+            return
+        try:
+            placed = list(zip(entries, self.segments.write(entries), strict=True))
+            yield placed
+        except BaseException:
+            self.segments.cut_off()
+            raise
+        self.segments.keep(placed)
 
     def sync(self) -> None:
         """The index needs no marks for what it holds itself."""

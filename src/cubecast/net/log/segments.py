@@ -69,7 +69,7 @@ class Segments:
         return descriptor
 
     def write(self, entries: Sequence[Entry]) -> list[Place]:
-        """On the disk when this returns. They count once `keep` is called; until then the next write replaces them."""
+        """On the disk when this returns. They count once `keep` is called."""
         if self.end >= SEGMENT_BYTES:
             os.close(self._file)
             self.number, self.end = self.number + 1, 0
@@ -93,6 +93,10 @@ class Segments:
         if placed:
             place = placed[-1][1]
             self.end = self._sizes[self.number] = place.start + place.length
+
+    def cut_off(self) -> None:
+        """What was written last does not count."""
+        os.ftruncate(self._file, self.end)
 
     def set_limit(self, size: int) -> None:
         self._limit = size

@@ -302,8 +302,8 @@ class Store:
             "topics": len(self._shelves),
             "messages": sum(shelf.last - shelf.first + 1 for shelf in shelves),
             "bytes": sum(account.bytes for account in list(self._accounts.values())),
-            "waiting_bytes": self._pending.bytes,
-            "waiting_batches": self.ticket - self.durable,
+            "pending": self._pending.bytes,
+            "pending_batches": self.ticket - self.durable,
             "damaged_ranges": sum(len(shelf.damaged) for shelf in shelves),
             "trouble": None if self.trouble is None else str(self.trouble),
         }

@@ -78,7 +78,7 @@ class Latency:
         self._next = 0.0
         self._clocks: dict[NodeId, tuple[float, float, float]] = {}
         """Per peer: how far its clock is ahead, by how much that may be wrong, when it was measured."""
-        meter.on_stable = self._stable
+        meter.on_stable = self.on_stable
 
     def forget(self, peer: NodeId) -> None:
         """Another process may answer there now."""
@@ -86,7 +86,7 @@ class Latency:
 
     # What the meter sees
 
-    def _stable(self, now: float, topic: Topic, first: int, published: float) -> None:
+    def on_stable(self, now: float, topic: Topic, first: int, published: float) -> None:
         machine = self._meter.machine
         if published < self._next or machine is None or len(self._open) >= MOST_OPEN:
             return

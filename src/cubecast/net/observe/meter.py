@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.observe.histogram import Histogram
-from cubecast.net.observe.metadata import Metadata
+from cubecast.net.observe.metadata import EVERY, Metadata
 from cubecast.protocol.contract import (
     Acknowledged,
     Deliver,
@@ -57,6 +57,7 @@ class Meter:
         self.held_bytes = 0
         self._waited, self.stability = Histogram(), Histogram()
         self.metadata = Metadata()
+        self._until_look = 1
         self.recent: deque[tuple[Topic, MessageId, int, float]] = deque(maxlen=REMEMBERED)
         """The last deliveries: topic, first message, messages, when."""
         self.on_stable: Callable[[float, Topic, int, float], None] | None = None
@@ -73,9 +74,11 @@ class Meter:
             if isinstance(effect, Deliver):
                 self._delivered(now, effect)
             elif isinstance(effect, Send):
-                packet = effect.packet
-                if packet.publication and not packet.bundle:
-                    self.metadata.look(packet)
+                self._until_look -= 1
+                if self._until_look <= 0:
+                    self._look(effect)
+            elif isinstance(effect, Published):
+                self._published(now, effect)
             else:
                 self._other(now, effect)
 
@@ -119,7 +122,7 @@ class Meter:
     def _other(self, now: float, effect: Effect) -> None:
         if isinstance(effect, Acknowledged):
             self._acknowledged(now, effect)
-        elif isinstance(effect, Published):
+        elif isinstance(effect, Published):  # what was released by what arrived
             self._published(now, effect)
         elif not isinstance(effect, SetTimer):
             self._rare(effect)
@@ -130,6 +133,13 @@ class Meter:
         return self._waited.with_zeros(self.at_once)
 
     # What is not so frequent
+
+    def _look(self, effect: Send) -> None:
+        """One of the things sent, now and then, if it is a publication of this node."""
+        packet = effect.packet
+        if packet.publication and not packet.bundle:
+            self._until_look = EVERY
+            self.metadata.look(packet)
 
     def _published(self, now: float, effect: Published) -> None:
         topic, count = effect.topic, effect.count

@@ -41,11 +41,11 @@ class Barrier:
 
     def delivered(self, copy: Copy) -> None:
         entries = self._entries
-        for dependency in copy.packet.dependencies:
-            entry = entries.get(dependency[:2])  # type: ignore[call-overload]  # a Life, without the cost of making one
-            if entry is not None and entry.counter <= dependency.counter:
+        for node, incarnation, counter, _, _ in copy.packet.dependencies:
+            entry = entries.get((node, incarnation))  # type: ignore[call-overload]  # cheaper than making a Life
+            if entry is not None and entry.counter <= counter:
                 entry.covered = True
-        self._entries[copy.source] = _Entry(copy.last, copy.destinations, copy.packet.starts, (copy.source, copy.last))
+        entries[copy.source] = _Entry(copy.last, copy.destinations, copy.packet.starts, (copy.source, copy.last))
 
     def lost(self, dependency: Dependency, dependant: Copy) -> None:
         """A dependency of what is being delivered was declared lost: it stays nameable as long as the dependant may."""

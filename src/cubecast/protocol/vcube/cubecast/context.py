@@ -14,7 +14,9 @@ from cubecast.protocol.vcube.topology import ids_of
 class Context:
     """One per incarnation of the node."""
 
-    __slots__ = ("_acks", "_hurry", "busy", "by", "closed", "dead", "effects", "node", "parameters", "registry")
+    __slots__ = (
+        *("_acks", "_due", "_ripening", "busy", "by", "closed", "dead", "effects", "node", "parameters", "registry"),
+    )
 
     def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
         self.node = node
@@ -29,7 +31,10 @@ class Context:
         self.closed: dict[NodeId, int] = {}
         """Per node, its newest faulty incarnation about which everything is settled."""
         self._acks: dict[tuple[NodeId, Topic], list[MessageId]] = {}
-        self._hurry = False
+        self._due: dict[tuple[NodeId, Topic], None] = {}
+        """Somebody waits for these."""
+        self._ripening: dict[tuple[NodeId, Topic], None] = {}
+        """These have waited for half of the delay already."""
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -49,27 +54,54 @@ class Context:
 
     def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId, hurry: bool) -> None:
         """Acknowledgements for one peer ride together: those of a step, or, when nobody waits, of a while."""
-        self._acks.setdefault((peer, topic), []).append(message)
-        self._hurry = self._hurry or hurry
+        acks = self._acks.get((peer, topic))
+        if acks is None:
+            self._acks[peer, topic] = [message]
+        else:
+            acks.append(message)
+        if hurry:
+            self._due[peer, topic] = None
+
+    def hurry(self, source: NodeId, topic: Topic) -> None:
+        """The source waits: what it sent here itself and is not answered yet is answered now."""
+        if (source, topic) in self._acks:
+            self._due[source, topic] = None
 
     @property
     def has_acks(self) -> bool:
         return bool(self._acks)
 
-    def hurry_acks(self) -> None:
-        self._hurry = True
+    def ripen_acks(self) -> None:
+        """Half of the delay passed: what waited before that leaves, unless a publication took it along."""
+        self._due.update(self._ripening)
+        self._ripening = {key: None for key in self._acks if key not in self._due}
 
     def finish(self) -> Effects:
         """The effects of the step."""
         if self.parameters.aggregation is Aggregation.ON:
             self.effects = join(self.effects, self.by, self.dead, self.parameters.max_batch_bytes)
-        if self._acks and (self._hurry or not self.parameters.ack_delay):
-            for (peer, topic), messages in self._acks.items():
-                self.effects.append(Send((peer,), Ack(self.by, self.dead, topic, tuple(messages))))
-            self._acks.clear()
-        self._hurry = False
+        if self._acks and (self._due or self._ripening or not self.parameters.ack_delay):
+            self._send_acks()
         effects, self.effects = self.effects, []
         return effects
+
+    def _send_acks(self) -> None:
+        """All when none may wait; else those somebody waits for, and ripening ones whose peer gets something anyway.
+
+        The latter go in front, because what is sent before the first delivery of a step is written together.
+        """
+        if self._ripening and self.parameters.ack_delay:
+            served = [peer for effect in self.effects if isinstance(effect, Send) for peer in effect.peers]
+            riding = [key for key in self._ripening if key[0] in served] if served else []
+            self.effects[:0] = [self._take_acks(key) for key in riding]
+        for key in list(self._due if self.parameters.ack_delay else self._acks):
+            if key in self._acks:
+                self.effects.append(self._take_acks(key))
+        self._due.clear()
+
+    def _take_acks(self, key: tuple[NodeId, Topic]) -> Send:
+        self._ripening.pop(key, None)
+        return Send((key[0],), Ack(self.by, self.dead, key[1], tuple(self._acks.pop(key))))
 
     def is_closed(self, life: tuple[NodeId, int]) -> bool:
         """Held faulty, and whatever survived of it is where it belongs."""

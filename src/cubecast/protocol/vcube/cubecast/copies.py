@@ -2,23 +2,26 @@
 
 from cubecast.ids import Counter, NodeId
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Life, Publication
+from cubecast.protocol.vcube.cubecast.packets import Direct, Life, Publication
+
+EVERYBODY = -1  # as a mask
 
 
 class Copy:
     """A publication this node keeps."""
 
     __slots__ = (
-        *("_tried", "age", "covered", "destinations", "duty", "first", "last", "packet", "parents", "postponed"),
-        "source",
+        *("_tried", "age", "covered", "destinations", "duty", "first", "is_direct", "last", "packet", "parents"),
+        *("postponed", "source"),
     )
 
-    def __init__(self, packet: Publication, destinations: Destinations, covered: int) -> None:
+    def __init__(self, source: Life, packet: Publication, destinations: Destinations, covered: int) -> None:
         self.packet = packet
         self.destinations = destinations
-        self.source = Life(packet.message.source, packet.message.incarnation)
-        self.first: Counter = packet.message.counter
+        self.source = source
+        self.first: Counter = packet.message[2]
         self.last: Counter = self.first + len(packet.payloads) - 1
+        self.is_direct = type(packet) is Direct
         self.covered = covered
         """Mask of the destinations known to have it."""
         self.duty = 0
@@ -30,10 +33,16 @@ class Copy:
         self._tried = 0
         self.age = 0
 
+    def orphaned(self) -> None:
+        """Its source is faulty: whoever has it answers for everybody, and hands it on along trees."""
+        self.duty = EVERYBODY
+        if isinstance(self.packet, Direct):
+            self.packet, self.is_direct = self.packet.handed_on(), False
+
     @property
     def tried(self) -> int:
         """Mask of the children that were sent it and have not answered."""
         return self._tried & ~self.covered
 
-    def try_child(self, child: NodeId) -> None:
-        self._tried |= 1 << child
+    def try_children(self, mask: int) -> None:
+        self._tried |= mask

@@ -1,5 +1,6 @@
 """Delivery in causal order within one subscription: what was delivered, what is held, what is lost."""
 
+from collections import deque
 from collections.abc import Callable
 
 from cubecast.ids import Counter, MessageId, Topic
@@ -49,13 +50,14 @@ class Delivery:
 
     def receive(self, copy: Copy) -> None:
         """A publication addressed to this subscription arrived, for the first time here."""
-        progress = self._begin(copy.source, copy.packet.starts)
-        if copy.last > progress.last:
-            self._examine([copy])
+        progress = self._progress.get(copy.source)
+        if progress is None or copy.packet.starts:
+            progress = self._begin(copy.source, copy.packet.starts)
+        if copy.last > progress.last and self._deliver_or_hold(copy, progress) and self._pending.waiting:
+            self._examine(self._pending.release(copy.source, copy.last))
 
     def deliver_own(self, copy: Copy) -> None:
-        self._begin(copy.source, copy.packet.starts)
-        self._deliver(copy)
+        self._deliver(copy, self._begin(copy.source, copy.packet.starts))
 
     def declare_lost(self, exists: Exists) -> None:
         """Everything about the faulty is known: what nobody has will not come, for anybody who waits for it."""
@@ -100,7 +102,7 @@ class Delivery:
 
     def _begin(self, source: Life, starts: tuple[Start, ...]) -> _Progress:
         """Where this subscription starts with the source, as the source says."""
-        start = self._start(starts)
+        start = self._start(starts) if starts else None
         progress = self._progress.get(source)
         if progress is None:
             if start is None:
@@ -116,26 +118,36 @@ class Delivery:
                 return counter
         return None
 
-    def _examine(self, arrived: list[Copy]) -> None:
+    def _examine(self, released: list[Copy]) -> None:
+        """What was held waits no longer for what it waited for."""
+        arrived = deque(released)
         while arrived:
-            copy = arrived.pop(0)
-            missing = self._missing(copy)
-            if missing is not None:
-                self._pending.hold(*missing, copy)
-            elif copy.last > self._progress[copy.source].last:
-                self._deliver(copy)
-                arrived += self._pending.release(copy.source, copy.last)
+            copy = arrived.popleft()
+            if self._deliver_or_hold(copy, self._progress[copy.source]):
+                arrived.extend(self._pending.release(copy.source, copy.last))
 
-    def _missing(self, copy: Copy) -> tuple[Life, Counter] | None:
-        if self._progress[copy.source].last < copy.first - 1:
+    def _deliver_or_hold(self, copy: Copy, progress: _Progress) -> bool:
+        """True when it was delivered."""
+        missing = self._missing(copy, progress.last)
+        if missing is not None:
+            self._pending.hold(*missing, copy)
+            return False
+        if copy.last <= progress.last:
+            return False
+        self._deliver(copy, progress)
+        return True
+
+    def _missing(self, copy: Copy, last: Counter) -> tuple[Life, Counter] | None:
+        if last < copy.first - 1:
             return copy.source, copy.first - 1
         known = self._progress
         for dependency in copy.packet.dependencies:
-            progress = known.get(dependency[:2])  # type: ignore[call-overload]  # a Life, without the cost of making one
-            if progress is None or progress.last < dependency.counter:
-                source = Life(dependency.source, dependency.incarnation)
+            node, incarnation, counter, _, _ = dependency
+            progress = known.get((node, incarnation))  # type: ignore[call-overload]  # cheaper than making a Life
+            if progress is None or progress.last < counter:
+                source = Life(node, incarnation)
                 if not self._is_excused(source, progress, dependency):
-                    return source, dependency.counter
+                    return source, counter
         return None
 
     def _is_excused(self, source: Life, progress: _Progress | None, dependency: Dependency) -> bool:
@@ -145,11 +157,11 @@ class Delivery:
             return True
         return self._context.is_closed(source)
 
-    def _deliver(self, copy: Copy) -> None:
-        progress = self._progress[copy.source]
-        self._state_cut(copy.source, progress)
-        message = copy.packet.message
-        self._context.emit(Deliver(self._topic, message, copy.packet.payloads))
+    def _deliver(self, copy: Copy, progress: _Progress) -> None:
+        if not progress.stated:
+            self._state_cut(copy.source, progress)
+        packet = copy.packet
+        self._context.effects.append(Deliver(self._topic, packet.message, packet.payloads))
         progress.last = copy.last
         if self._has_lost:
             self._name_lost(copy)
@@ -162,9 +174,8 @@ class Delivery:
                 self._barrier.lost(dependency, copy)
 
     def _state_cut(self, source: Life, progress: _Progress) -> None:
-        if not progress.stated:
-            progress.stated = True
-            self._context.emit(Cut(self._topic, MessageId(*source, progress.cut)))
+        progress.stated = True
+        self._context.emit(Cut(self._topic, MessageId(*source, progress.cut)))
 
     def _lose(self, source: Life, counter: Counter, dependant: Copy, exists: Exists) -> bool:
         """Declare the next missing publications of a source lost, up to the counter waited for; False if they exist."""
@@ -179,7 +190,8 @@ class Delivery:
             end += 1
         if end == first:
             return False
-        self._state_cut(source, progress)
+        if not progress.stated:
+            self._state_cut(source, progress)
         missing = tuple(MessageId(*source, lost) for lost in range(first + 1, end + 1))
         self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
         progress.last = progress.lost = end

@@ -4,20 +4,21 @@ A node that received a publication from j answers for the block of ids j handed 
 cluster of j it lies in. It picks one child per cluster among the destinations that still miss the publication, and
 acknowledges to j when no living destination of the block misses it. When a child is held faulty the next one of its
 block is picked by the same rule. The source answers for everybody; so does every holder once the source is faulty.
+Small groups need no tree while little is under way: a `Direct` publication goes from its source to each destination,
+which answers for itself alone.
 """
 
 from collections.abc import Callable, Iterator
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.copies import Copy
+from cubecast.protocol.vcube.cubecast.copies import EVERYBODY, Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Ask, Life, Publication
+from cubecast.protocol.vcube.cubecast.packets import Ask, Direct, Life, Publication
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.postponing import Postponing
-from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of
+from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of, mask_of
 
-EVERYBODY = -1  # as a mask
 MOST_PLANS = 64
 
 
@@ -27,8 +28,10 @@ class Dissemination:
     def __init__(self, context: Context, topic: Topic) -> None:
         self._context = context
         self._topic = topic
+        self._own = 1 << context.node
         self._copies: dict[Life, dict[Counter, Copy]] = {}
-        self._plans: dict[int, tuple[NodeId, ...]] = {}
+        self._plans: dict[int, tuple[tuple[NodeId, ...], int]] = {}
+        self._last_ids: tuple[int, tuple[NodeId, ...]] = (0, ())
         self._known_blocks: dict[NodeId, tuple[int, int]] = {}
         self.stable: dict[Life, Counter] = {}
         """Per source, up to where everything is known to be everywhere it belongs."""
@@ -69,27 +72,34 @@ class Dissemination:
 
     def originate(self, packet: Publication, destinations: Destinations) -> Copy:
         """An own publication sets out."""
-        copy = self._keep(packet, destinations)
+        source = Life(*packet.message[:2])
+        copy = self._keep(source, packet, destinations)
         copy.duty = EVERYBODY
         return copy
 
-    def receive(self, sender: NodeId, packet: Publication, destinations: Destinations) -> Copy | None:
+    def receive(self, sender: NodeId, source: Life, packet: Publication, destinations: Destinations) -> Copy | None:
         """Take over a part of the work; the copy when it is new here."""
-        source = Life(packet.message.source, packet.message.incarnation)
-        if self.is_stable(source, packet.message.counter):
+        counter = packet.message[2]
+        if packet.hurry:
+            self._context.hurry(source.node, self._topic)
+        if counter <= self.stable.get(source, 0) or self._context.is_closed(source):
             self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
             return None
-        copy = self._copies.get(source, {}).get(packet.message.counter)
+        copies = self._copies.get(source)
+        copy = None if copies is None else copies.get(counter)
         new = copy is None
         if copy is None:
-            copy = self._keep(packet, destinations)
+            copy = self._keep(source, packet, destinations)
             if self._context.registry.is_dead(source):
-                copy.duty = EVERYBODY
+                copy.orphaned()
         copy.covered |= 1 << sender
-        copy.parents[sender] = part = self._blocks(sender)[1]
-        copy.duty |= part
-        self.advance(copy)
-        if new:
+        if type(packet) is Direct and not copy.duty:
+            self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
+        else:
+            copy.parents[sender] = part = self._own if type(packet) is Direct else self._blocks(sender)[1]
+            copy.duty |= part
+            self.advance(copy)
+        if new and self._postponing is not None:
             self._wake(source)
         return copy if new else None
 
@@ -106,17 +116,19 @@ class Dissemination:
 
     def _answer_parents(self, copy: Copy, missing: int) -> None:
         if copy.parents:
-            for parent, part in list(copy.parents.items()):
-                if not missing & part:
-                    del copy.parents[parent]
-                    self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
+            answered = [parent for parent, part in copy.parents.items() if not missing & part]
+            for parent in answered:
+                del copy.parents[parent]
+                self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
 
     def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
         """A child answers for its block; the copy, when it is one we keep."""
-        copy = self._copies.get(Life(message.source, message.incarnation), {}).get(message.counter)
+        life = message[:2]  # equal to a Life, without the cost of making one
+        copies: dict[Counter, Copy] | None = self._copies.get(life)  # type: ignore[call-overload]
+        copy = None if copies is None else copies.get(message[2])
         if copy is None or not copy.tried >> sender & 1:
             return None
-        copy.covered |= self._blocks(sender)[0]
+        copy.covered |= 1 << sender if copy.is_direct else self._blocks(sender)[0]
         if self._postponing is not None or self._context.registry.is_dead(copy.source):
             self.advance(copy)
         else:
@@ -132,12 +144,13 @@ class Dissemination:
         if copies:
             for first in [first for first, copy in copies.items() if copy.last <= counter]:
                 del copies[first]
-        self._wake(source)
+        if self._postponing is not None:
+            self._wake(source)
 
     def source_died(self, source: Life) -> None:
         """Whoever holds something of a faulty source answers for it from now on."""
         for copy in self.copies_of(source):
-            copy.duty = EVERYBODY
+            copy.orphaned()
 
     def peer_died(self, node: NodeId) -> None:
         if self._postponing is not None:
@@ -171,14 +184,22 @@ class Dissemination:
                 ask = Ask(context.by, context.dead, self._topic, source.incarnation, counter)
                 context.send((source.node,), ask)
 
-    def _keep(self, packet: Publication, destinations: Destinations) -> Copy:
-        copy = Copy(packet, destinations, 1 << self._context.node)
-        self._copies.setdefault(copy.source, {})[copy.first] = copy
+    def _keep(self, source: Life, packet: Publication, destinations: Destinations) -> Copy:
+        copy = Copy(source, packet, destinations, self._own)
+        copies = self._copies.get(source)
+        if copies is None:
+            copies = self._copies[source] = {}
+        copies[copy.first] = copy
         self._context.busy = True
         return copy
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
         me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
+        if copy.is_direct:
+            targets = wanted if again else wanted & ~copy.tried
+            copy.try_children(targets)
+            self._context.send(self._ids(targets), self._context.restamped(copy.packet))
+            return
         if self._postponing is None and not orphan and not copy.tried and not again:
             self._begin(copy, wanted)
             return
@@ -197,20 +218,25 @@ class Dissemination:
                 continue
             child = first_child(me, s, part)
             if child is not None:
-                copy.try_child(child)
+                copy.try_children(1 << child)
                 chosen.append(child)
         self._context.send(tuple(chosen), self._context.restamped(copy.packet))
 
     def _begin(self, copy: Copy, wanted: int) -> None:
         """Nothing of it is under way: one child per cluster. Destinations seldom change: the choice is remembered."""
-        chosen = self._plans.get(wanted)
-        if chosen is None:
+        plan = self._plans.get(wanted)
+        if plan is None:
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
-            chosen = self._plans[wanted] = tuple(self._one_per_cluster(wanted))
-        for child in chosen:
-            copy.try_child(child)
-        self._context.send(chosen, self._context.restamped(copy.packet))
+            children = tuple(self._one_per_cluster(wanted))
+            plan = self._plans[wanted] = children, mask_of(children)
+        copy.try_children(plan[1])
+        self._context.send(plan[0], self._context.restamped(copy.packet))
+
+    def _ids(self, mask: int) -> tuple[NodeId, ...]:
+        if mask != self._last_ids[0]:
+            self._last_ids = mask, tuple(ids_of(mask))
+        return self._last_ids[1]
 
     def _one_per_cluster(self, wanted: int) -> Iterator[NodeId]:
         me = self._context.node

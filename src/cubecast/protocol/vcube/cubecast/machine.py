@@ -128,7 +128,7 @@ class Cubecast:
                 self._on_alone_timeout(now)
             case Timer.ACKS:
                 self._acks_set = False
-                self._life.context.hurry_acks()
+                self._life.context.ripen_acks()
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
@@ -209,7 +209,7 @@ class Cubecast:
             return
         if self._life.joining is not None and self._life.joining.contradicts(sender, packet):
             self._start_over()
-        if not self._life.admit(sender, packet):
+        if self._life.context.registry.lives.get(sender) != packet.by and not self._life.admit(sender, packet):
             self._discard(packet)
             return
         self._life.detector.heard[sender] = now
@@ -219,7 +219,10 @@ class Cubecast:
             if not self._life.context.registry.is_alive(sender, packet.by):
                 self._discard(packet)
                 return
-        self._dispatch(sender, packet)
+        if isinstance(packet, Publication):
+            self._on_publication(sender, packet)
+        else:
+            self._dispatch(sender, packet)
 
     def _dispatch(self, sender: NodeId, packet: AnyPacket) -> None:
         match packet:
@@ -270,6 +273,7 @@ class Cubecast:
             except Dropped:
                 self._reincarnate(now)
         life = self._life
+        context = life.context
         if life.inquiry.must_announce:
             self._announce_interest()
         if life.queued and life.joining is None:
@@ -277,34 +281,36 @@ class Cubecast:
                 life.topics[name].pump()
                 if not life.topics[name].queue:
                     del life.queued[name]
-        if life.context.busy and not self._retry_set:
+        if context.busy and not self._retry_set:
             self._retry_set = True
-            life.context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
-        life.context.busy = False
-        effects = life.context.finish()
-        if life.context.has_acks and not self._acks_set:
+            context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
+        context.busy = False
+        effects = context.finish()
+        if not self._acks_set and context.has_acks:
             self._acks_set = True
-            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay))
+            effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay / 2))
         return effects
 
     # Publications
 
     def _on_publication(self, sender: NodeId, packet: Publication) -> None:
-        topic = self._life.topic(packet.topic)
+        life = self._life
+        topic = life.topics.get(packet.topic) or life.topic(packet.topic)
         destinations = topic.view.learn(packet.members, packet.epochs)
         incarnation, number = destinations.epoch(self.node)
-        if incarnation != self._life.incarnation:
+        if incarnation != life.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
             return
-        source = Life(packet.message.source, packet.message.incarnation)
-        self._life.hold_alive(source)
+        source = Life(*packet.message[:2])
+        if life.context.registry.lives.get(source.node) != source.incarnation:
+            life.hold_alive(source)
         for member in packet.epochs:
-            self._life.hold_alive(Life(member.node, member.incarnation))
-        delivery = topic.delivery
-        copy = topic.dissemination.receive(sender, packet, destinations)
-        if packet.stable:
-            topic.dissemination.settle_stable(source, packet.stable)
-        if delivery is None or delivery.number != number or self._life.context.is_closed(source):
+            life.hold_alive(Life(member.node, member.incarnation))
+        delivery, dissemination = topic.delivery, topic.dissemination
+        copy = dissemination.receive(sender, source, packet, destinations)
+        if packet.stable > dissemination.stable.get(source, 0):
+            dissemination.settle_stable(source, packet.stable)
+        if delivery is None or delivery.number != number or life.context.is_closed(source):
             self._discard(packet)
         elif copy is not None:
             delivery.receive(copy)
@@ -320,9 +326,12 @@ class Cubecast:
 
     def _on_ack(self, sender: NodeId, packet: Ack) -> None:
         topic = self._life.topic(packet.topic)
+        acknowledged, own = topic.dissemination.acknowledged, False
         for message in packet.messages:
-            topic.dissemination.acknowledged(sender, message)
-        topic.check_stable()
+            acknowledged(sender, message)
+            own = own or message[0] == self.node
+        if own:
+            topic.check_stable()
 
     def _on_ask(self, sender: NodeId, packet: Ask) -> None:
         topic = self._life.topic(packet.topic)

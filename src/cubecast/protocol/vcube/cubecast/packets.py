@@ -7,7 +7,7 @@ Sets of nodes travel as little-endian bit maps without trailing zero bytes: N/8 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
@@ -102,6 +102,16 @@ class Publication(Packet):
     hurry: bool = False
     """Whether the source waits for the acknowledgement; otherwise it may be kept until there are more."""
     publication: ClassVar[bool] = True
+
+
+@dataclass(slots=True)
+class Direct(Publication):
+    """A publication that its source sends to everybody itself: a receiver hands it on to nobody, answers for itself."""
+
+    def handed_on(self) -> Publication:
+        """As it travels when its source is faulty and others take it further."""
+        values = (getattr(self, field.name) for field in fields(self) if field.init)
+        return Publication(*values)
 
 
 class Part(NamedTuple):
@@ -315,5 +325,5 @@ AnyPacket: TypeAlias = (
     | SettlePart
 )
 FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
-LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, SettlePart)
+LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, SettlePart, Direct)
 PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)

@@ -37,6 +37,10 @@ class Parameters:
     """Own publications (batches) per topic that may be unstable at a time."""
     eager: int = 0
     """With so many unstable only full publications leave; smaller ones wait for company. 0: they never do."""
+    calm: int = 0
+    """The same for a source that was not made to wait since all of its publications were stable; 0: no different."""
+    direct: int = 0
+    """To so many others at most a source sends small publications itself while it is calm: one hop, no tree."""
     max_batch: int = 512
     """Messages per publication at most."""
     max_batch_bytes: int = 65_536
@@ -63,8 +67,9 @@ class Parameters:
                 raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
         if self.max_batch > MOST_MESSAGES:
             raise BadInput(f"max_batch must be at most {MOST_MESSAGES}, not {self.max_batch}")
-        if self.eager < 0:
-            raise BadInput(f"eager must be at least 0, not {self.eager}")
+        for name in ("eager", "calm", "direct"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"{name} must be at least 0, not {getattr(self, name)}")
         if not 0 <= self.ack_delay < self.retry:
             raise BadInput(f"ack_delay must be at least 0 and less than retry, not {self.ack_delay}")
         if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
@@ -84,7 +89,8 @@ class Parameters:
     @property
     def hurry_from(self) -> int:
         """The own publication that makes so many unstable asks to be acknowledged at once: soon the next ones wait."""
-        return max(1, min(self.eager or self.window, self.window) // 2)
+        few = max(self.eager, self.calm) if self.eager else self.window
+        return max(1, 3 * min(few, self.window) // 4)
 
     @property
     def universe(self) -> int:

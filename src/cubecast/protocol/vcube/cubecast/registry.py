@@ -19,13 +19,15 @@ class _Status(NamedTuple):
 
 
 class Registry:
-    __slots__ = ("_faulty", "_restarted", "_status", "alive", "incarnation", "node")
+    __slots__ = ("_faulty", "_restarted", "_status", "alive", "incarnation", "lives", "node")
 
     def __init__(self, node: NodeId, incarnation: Incarnation, founders: int) -> None:
         self.node = node
         self.incarnation = incarnation
         self._status = {peer: _Status(0, True) for peer in ids_of(founders)}
         self._status[node] = _Status(incarnation, True)
+        self.lives = {peer: status.incarnation for peer, status in self._status.items()}
+        """Of the nodes held correct, this one included, the incarnation."""
         self.alive = founders | 1 << node
         """Mask of the nodes held correct, this one included."""
         self._restarted = 1 << node if incarnation else 0
@@ -40,11 +42,11 @@ class Registry:
         return -1 if status is None else status.incarnation
 
     def is_alive(self, node: NodeId, incarnation: Incarnation) -> bool:
-        return self._status.get(node) == (incarnation, True)
+        return self.lives.get(node) == incarnation
 
     def is_dead(self, life: tuple[NodeId, Incarnation]) -> bool:
         node, incarnation = life
-        return incarnation <= self.faulty_up_to(node)
+        return self.lives.get(node) != incarnation and incarnation <= self.faulty_up_to(node)
 
     def faulty_up_to(self, node: NodeId) -> Incarnation:
         """Its newest incarnation held faulty, −1 when none is."""
@@ -56,6 +58,7 @@ class Registry:
         if incarnation <= self.incarnation_of(node):
             return False
         self._status[node] = _Status(incarnation, True)
+        self.lives[node] = incarnation
         self._faulty = None
         self.alive |= 1 << node
         self._restarted |= bool(incarnation) << node
@@ -66,6 +69,7 @@ class Registry:
         if incarnation <= self.faulty_up_to(node):
             return False
         self._status[node] = _Status(incarnation, False)
+        self.lives.pop(node, None)
         self._faulty = None
         self.alive &= ~(1 << node)
         return True
@@ -84,7 +88,8 @@ class Registry:
         """Mask of the destinations whose incarnation is held correct."""
         mask = destinations.mask & self.alive
         unsure = mask & (self._restarted | destinations.later)
-        for node in ids_of(unsure):
-            if self._status[node].incarnation != destinations.epoch(node)[0]:
-                mask &= ~(1 << node)
+        if unsure:
+            for node in ids_of(unsure):
+                if self._status[node].incarnation != destinations.epoch(node)[0]:
+                    mask &= ~(1 << node)
         return mask

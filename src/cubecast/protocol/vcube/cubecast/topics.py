@@ -14,9 +14,13 @@ from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.packets import Entry, Life, Publication, Stable, Start, Wave, bitmap
+from cubecast.protocol.vcube.cubecast.packets import Direct, Entry, Life, Publication, Stable, Start, Wave, bitmap
+from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.views import View
 from cubecast.protocol.vcube.topology import ids_of
+
+DIRECT_BYTES = 16 << 10
+"""Larger publications are worth sharing the work of sending them."""
 
 
 @dataclass(slots=True)
@@ -31,6 +35,7 @@ class TopicState:
     def __init__(self, context: Context, topic: Topic) -> None:
         self._context = context
         self._topic = topic
+        self.me = Life(context.node, context.by)
         self.view = View()
         self.dissemination = Dissemination(context, topic)
         self.barrier = Barrier(self.dissemination)
@@ -44,6 +49,10 @@ class TopicState:
         self.queued_bytes = 0
         self.hurried = False
         """Somebody waits for the stability of what is queued."""
+        self.is_pressed = False
+        """Something had to wait for acknowledgements, and nothing since found everything before it stable."""
+        self._waited = False
+        """So did what is queued, or what left last."""
         self.counter: Counter = 0
         self._numbers = 0
         self._subscriptions = 0
@@ -51,10 +60,6 @@ class TopicState:
         self._starts: list[tuple[Counter, int]] = []
         self._owed = 0
         """Mask of the nodes that were not told yet that what they keep is stable."""
-
-    @property
-    def me(self) -> Life:
-        return Life(self._context.node, self._context.by)
 
     def found(self, members: int) -> None:
         """These nodes subscribed before the start, and everybody knows."""
@@ -121,14 +126,22 @@ class TopicState:
 
     def pump(self) -> None:
         """Publish what the window and our own wave allow."""
-        while self.queue and self.registered and self._may_publish():
+        if self.is_pressed and not self._waited and not self.unstable:
+            self.is_pressed = False
+        while self.queue and self.registered:
+            if not self._may_publish():
+                self.is_pressed = self._waited = True
+                break
             self._publish(self._next_batch())
+        else:
+            self._waited = False
         self.hurried = self.hurried and bool(self.queue)
 
     def _may_publish(self) -> bool:
         """While a few are under way the next one should be worth it: small ones wait and become one large one."""
         parameters, unstable = self._context.parameters, self.unstable
-        if unstable < parameters.eager or not parameters.eager:
+        few = parameters.eager if self.is_pressed else max(parameters.eager, parameters.calm)
+        if unstable < few or not parameters.eager:
             return unstable < parameters.window
         return self.has_full_batch and unstable < parameters.window
 
@@ -147,7 +160,9 @@ class TopicState:
         parameters, queue = self._context.parameters, self.queue
         batch = tuple(islice(queue, parameters.max_batch))
         size = sum(map(len, batch))
-        if size > parameters.max_batch_bytes:
+        if (
+            size > parameters.max_batch_bytes + parameters.max_batch_bytes // 8
+        ):  # rather a little more than a crumb left
             fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
             batch = batch[: max(1, fitting)]
             size = sum(map(len, batch))
@@ -173,7 +188,8 @@ class TopicState:
         destinations = self.view.destinations(context.registry)
         self._note_starts(first, destinations)
         named, direct = self.barrier.dependencies(self.me, destinations)
-        packet = Publication(
+        kind = Publication if self.is_pressed or not self._is_small(payloads, destinations) else Direct
+        packet = kind(
             context.by,
             context.dead,
             self._topic,
@@ -184,7 +200,7 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
-            self.hurried or self.unstable + 1 >= context.parameters.hurry_from,
+            self.hurried or self.is_pressed or self.unstable + 1 >= context.parameters.hurry_from,
         )
         claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
         context.emit(Published(self._topic, first, len(payloads), claimed))
@@ -195,6 +211,14 @@ class TopicState:
         if self.delivery is not None:
             self.delivery.deliver_own(copy)
         self.check_stable()
+
+    def _is_small(self, payloads: tuple[bytes, ...], destinations: Destinations) -> bool:
+        """Are both the publication and the group so small that a tree would only add hops?"""
+        parameters = self._context.parameters
+        if not parameters.direct or parameters.aggregation is Aggregation.ON:
+            return False
+        others = (destinations.mask & ~(1 << self._context.node)).bit_count()
+        return others <= parameters.direct and sum(map(len, payloads)) <= DIRECT_BYTES
 
     def _note_starts(self, first: Counter, destinations: Destinations) -> None:
         """A member's starting counter is repeated until the publication that first addressed it is stable."""

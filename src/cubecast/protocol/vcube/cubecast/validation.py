@@ -30,7 +30,9 @@ class Validator:
         self._node = node
         self._parameters = parameters
         self._size = parameters.size
-        self._last_members = (b"", 0)
+        self._good_members = b""
+        self._addressed = 0
+        """Publications repeat their destinations, so the last good ones are remembered: as they travel, as a mask."""
 
     def check(self, sender: NodeId, packet: AnyPacket, incarnation: int) -> None:
         """Raise RemoteProtocolError for what cannot come from a correct peer of this incarnation."""
@@ -40,22 +42,28 @@ class Validator:
             raise RemoteProtocolError(f"sender {sender} is not an id of this cube")
         if sender == self._node:
             raise RemoteProtocolError(f"somebody else claims to be node {sender}")
-        self._life(sender, packet.by)
+        if packet.by < 0:
+            self._life(sender, packet.by)
         for node, dead in packet.dead:
             self._life(node, dead)
             if node == self._node and dead > incarnation:
                 raise RemoteProtocolError(f"incarnation {dead} of node {node} does not exist yet")
+        if isinstance(packet, Publication):
+            self._publication(packet, incarnation)
+        else:
+            self._other(sender, packet, incarnation)
+
+    def _other(self, sender: NodeId, packet: AnyPacket, incarnation: int) -> None:
         match packet:
-            case Publication():
-                self._publication(packet, incarnation)
             case Convoy():
                 if len(packet.messages) < 2:
                     raise RemoteProtocolError("a convoy of less than two publications")
                 for publication in packet.publications():
                     self._publication(publication, incarnation)
             case Ack():
-                for message in packet.messages:
-                    self._message(message.source, message.incarnation, message.counter)
+                for node, lived, counter in packet.messages:
+                    if not 0 <= node < self._size or lived < 0 or counter < 1:
+                        self._message(node, lived, counter)
             case Ask() | Stable():
                 if packet.counter < 0:
                     raise RemoteProtocolError(f"counter {packet.counter} is negative")
@@ -85,21 +93,19 @@ class Validator:
 
     def _publication(self, packet: Publication, incarnation: int) -> None:
         source, lived, counter = packet.message
-        self._message(source, lived, counter)
+        if not 0 <= source < self._size or lived < 0 or counter < 1:
+            self._message(source, lived, counter)
         if source == self._node and lived >= incarnation:
             raise RemoteProtocolError("a publication in this node's name came from outside")
-        if not packet.payloads:
-            raise RemoteProtocolError("a publication without messages")
-        if len(packet.payloads) > MOST_MESSAGES:
+        if not 0 < len(packet.payloads) <= MOST_MESSAGES:
             raise RemoteProtocolError(f"a batch of {len(packet.payloads)} messages")
         if not 0 <= packet.stable < counter:
             raise RemoteProtocolError(f"publication {counter} claims that {packet.stable} is stable")
-        members = self._members(packet.members)
-        if not members >> self._node & 1:
-            raise RemoteProtocolError("a publication that is not addressed to this node")
+        if packet.members != self._good_members:
+            self._members(packet.members)
         for member in packet.epochs:
             self._life(member.node, member.incarnation)
-            if not members >> member.node & 1 or member.number < 1:
+            if not self._addressed >> member.node & 1 or member.number < 1:
                 raise RemoteProtocolError(f"an epoch of node {member.node}, which is not addressed in it")
             if member.node == self._node and member.incarnation > incarnation:
                 raise RemoteProtocolError(f"incarnation {member.incarnation} of this node does not exist yet")
@@ -107,30 +113,34 @@ class Validator:
             self._bitmap(start.members)
             if not 1 <= start.counter <= counter:
                 raise RemoteProtocolError(f"publication {counter} states a start at {start.counter}")
-        self._dependencies(packet)
+        if packet.dependencies:
+            self._dependencies(packet)
 
-    def _members(self, bits: bytes) -> int:
-        """Publications repeat their destinations, so the last ones are known to be good."""
-        if bits != self._last_members[0]:
-            self._bitmap(bits)
-            self._last_members = (bits, mask_from(bits))
-        return self._last_members[1]
+    def _members(self, bits: bytes) -> None:
+        self._bitmap(bits)
+        mask = mask_from(bits)
+        if not mask >> self._node & 1:
+            raise RemoteProtocolError("a publication that is not addressed to this node")
+        self._good_members, self._addressed = bits, mask
 
     def _dependencies(self, packet: Publication) -> None:
         if len(packet.dependencies) > self._parameters.max_dependencies:
             raise RemoteProtocolError(f"{len(packet.dependencies)} dependencies")
-        seen, size = set(), self._size
-        for dependency in packet.dependencies:
-            node, incarnation, counter, excused, starts = dependency
+        size, publisher, highest, are_distinct = self._size, packet.message[0], -1, True
+        for node, incarnation, counter, excused, starts in packet.dependencies:
             if not 0 <= node < size or incarnation < 0 or counter < 1:
                 self._message(node, incarnation, counter)
+            if node <= highest or node == publisher:
+                are_distinct = False  # or of another incarnation
+            highest = node
             if excused:
                 self._bitmap(excused)
             for start in starts:
                 self._bitmap(start.members)
-            seen.add(dependency[:2])
-        if len(seen) < len(packet.dependencies) or packet.message[:2] in seen:
-            raise RemoteProtocolError("a publisher occurs twice among the dependencies")
+        if not are_distinct:
+            publishers = {dependency[:2] for dependency in packet.dependencies}
+            if len(publishers) < len(packet.dependencies) or packet.message[:2] in publishers:
+                raise RemoteProtocolError("a publisher occurs twice among the dependencies")
 
     def _settle(self, packet: Settle | SettlePart) -> None:
         for life in packet.faulty:

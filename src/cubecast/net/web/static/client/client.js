@@ -344,5 +344,5 @@ export class Client extends EventTarget {
  * @returns {Promise<Client>}
  */
 export function connect(url = "/ws", options = {}) {
-  return new Client(endpoints(url), options).start();
+  return new Client(endpoints(url, options.token), options).start();
 }

@@ -5,15 +5,19 @@ import { call } from "./connection.js";
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2000;
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** @param {string | string[]} given @returns {string[]} */
-export function endpoints(given) {
+/** @param {string | string[]} given @param {string} [token] @returns {string[]} */
+export function endpoints(given, token) {
   const urls = (Array.isArray(given) ? given : [given]).map((one) => endpoint(one));
   if (!urls.length) throw new BadInput("a client needs the address of at least one node");
-  return urls;
+  if (token && urls.some((url) => url.protocol === "ws:" && !LOOPBACK.test(url.hostname))) {
+    throw new BadInput("a token does not cross a network in the clear: use wss");
+  }
+  return urls.map((url) => url.href);
 }
 
-/** @param {string} given */
+/** @param {string} given @returns {URL} */
 function endpoint(given) {
   let url;
   try {
@@ -26,7 +30,7 @@ function endpoint(given) {
   if (!/^wss?:$/.test(url.protocol)) throw new BadInput(`${given} is no WebSocket address`);
   if (url.pathname === "/") url.pathname = "/ws";
   url.hash = "";
-  return url.href;
+  return url;
 }
 
 /**
