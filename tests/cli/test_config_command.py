@@ -80,6 +80,40 @@ def test_a_node_reads_its_settings_again(tmp_path: Path):
         assert node.stop() == 0
 
 
+def test_a_running_node_takes_over_a_new_policy(tmp_path: Path):
+    """Process, file, signal, TLS, token: all of it together."""
+    certs, policy = tmp_path / "certs", tmp_path / "policy.toml"
+    cubecast("certs", "init", certs)
+    cubecast("certs", "issue", certs, "node", "--node", "any")
+    known = cubecast("token", "new", "ann", "--out", tmp_path / "ann.token").stdout
+    policy.write_text(known)
+    (tmp_path / "node.toml").write_text(
+        "policy = 'policy.toml'\ndimension = 1\nlogging.level = 'info'\n"
+        "tls = { ca = 'certs/ca.pem', cert = 'certs/node.pem', key = 'certs/node.key' }\n"
+    )
+    shown = ("--tls-ca", certs / "ca.pem", "--token-file", tmp_path / "ann.token")
+    with running("node", "--config", tmp_path / "node.toml", errors_too=True) as node:
+        said = node.line()
+        while "listens on" not in said:
+            said = node.line()
+        address = said.split()[-1]
+        refused = cubecast("pub", "news", "x", "--node", address, *shown)
+        assert refused.returncode == 2 and "ann may not publish on news" in refused.stderr
+        policy.write_text(known + "publish = ['news']\n")
+        cubecast("certs", "issue", certs, "node", "--node", "any")  # renewed at the same time
+        node.process.send_signal(signal.SIGHUP)
+        while "the settings were reloaded" not in said:
+            said = node.line()
+        assert cubecast("pub", "news", "x", "--node", address, *shown).returncode == 0
+        policy.write_text("nonsense = 1\n")
+        node.process.send_signal(signal.SIGHUP)
+        while "nothing changed" not in said:
+            said = node.line()
+        assert str(policy) in said
+        assert cubecast("pub", "news", "x", "--node", address, *shown).returncode == 0
+        assert node.stop() == 0
+
+
 def test_the_service_manager_is_told(tmp_path: Path, monkeypatch):
     # A name without a file, because the path of a temporary directory may be too long for a socket.
     name = f"cubecast-test-{os.getpid()}"

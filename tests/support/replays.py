@@ -70,6 +70,11 @@ class Reader:
         self.error, self.port = error, None
 
     @property
+    def has_all(self) -> bool:
+        """Nothing is left for it in the log."""
+        return self.port is not None and self.port._replays[self.number]._is_live
+
+    @property
     def entries(self) -> list[Entry]:
         return [one for one in self.got if isinstance(one, Entry)]
 
@@ -129,12 +134,8 @@ async def turns(count: int = 20) -> None:
 async def caught_up(readers: Sequence[Reader], deadline: float = 5.0) -> None:
     """Everybody reads on until nothing is left."""
     async with asyncio.timeout(deadline):
-        quiet = 0
-        while quiet < 20:
-            before = [len(reader.got) for reader in readers]
+        while any(reader.is_paused or not reader.has_all for reader in readers):
             for reader in readers:
                 if reader.is_paused:
                     reader.resume()
             await asyncio.sleep(0)
-            at_rest = before == [len(reader.got) for reader in readers] and all(one.is_live for one in readers)
-            quiet = quiet + 1 if at_rest else 0

@@ -257,6 +257,7 @@ class LiveNode:
 
     def _prepare(self, config: NodeConfig) -> Callable[[], None]:
         """The budgets of a living node are where they are used; whatever reads `config` finds the new one."""
+        config = self.security.settled(config)
 
         def take_effect() -> None:
             self.config = config

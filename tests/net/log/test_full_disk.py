@@ -1,5 +1,7 @@
 """A disk that takes nothing: said at once, worked around, and made good when there is room again."""
 
+import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -113,3 +115,45 @@ def test_a_log_closed_while_the_disk_is_full_says_what_it_lacks(tmp_path, caplog
 
     run(story())
     assert "the log ends without" in caplog.text
+
+
+REFUSED_BY_THE_SYSTEM = """
+import asyncio, resource, signal, sys
+from pathlib import Path
+from cubecast.errors import NotDurable
+from cubecast.ids import MessageId
+from cubecast.net.log.check import check_log
+from cubecast.net.log.store import Store
+
+async def story(directory):
+    store = await Store.open(directory)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    last = 0
+    for size in (150_001, 600_001):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            while True:
+                last += 1
+                store.append("a", MessageId(1, 0, last), [b"x" * 20_000], 0.0)
+                await store.synced(store.ticket)
+        except NotDurable:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        while store.trouble is not None:
+            await asyncio.sleep(0.01)
+        await store.synced(store.ticket)
+    await store.close()
+    (topic,) = check_log(directory).topics
+    assert topic.last == last and not check_log(directory).problems
+    print("good", last)
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+asyncio.run(story(Path(sys.argv[1])))
+"""
+
+
+def test_writes_the_system_refuses_half_way_leave_nothing_behind(tmp_path):
+    """A limit on the size of files, in a process of its own: the kernel writes up to it and then no more."""
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED_BY_THE_SYSTEM, tmp_path], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.startswith("good"), done.stderr

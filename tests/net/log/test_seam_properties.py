@@ -1,13 +1,18 @@
 """Whatever happens around it, a subscriber's sequence is the node's sequence from its beginning on."""
 
+import asyncio
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cubecast.net.log import replaying
+from cubecast.net.log import replaying, store
+from cubecast.net.log.retention import Retention
+from cubecast.net.log.store import Store
 from support.memory_log import MemoryLog
 from support.replays import Entry, LoggingNode, Reader, caught_up, turns
 from support.running import run
@@ -58,12 +63,19 @@ class World:
             case "turn" | "turns":
                 await turns(1 if name == "turn" else 30)
             case "forget":
-                for topic in self.node.store.topics():
-                    first, last = self.node.store.bounds(topic)
-                    self.node.store.forget(topic, (first + last) // 2)
+                await self.forget()
             case "restart":
                 self.node.port.shut(None)
+                await self.restart_store()
                 self.node.open_port()
+
+    async def restart_store(self) -> None:
+        """It forgets nothing."""
+
+    async def forget(self) -> None:
+        for topic in self.node.store.topics():
+            first, last = self.node.store.bounds(topic)
+            self.node.store.forget(topic, (first + last) // 2)
 
     def subscribe(self, pattern: str, how: str, part: float, pause_after: int) -> None:
         sequence, times = self.node.sequence, self.node.times
@@ -132,3 +144,36 @@ def test_a_subscriber_gets_the_sequence_of_its_node_from_its_beginning_on(script
 
     with mock.patch.object(replaying, "CHUNK", chunk):
         run(main())
+
+
+class WorldOnDisk(World):
+    """With the log that nodes have; what it keeps, its own retention decides."""
+
+    @staticmethod
+    async def open(directory: Path) -> Store:
+        return await Store.open(directory, retention={">": Retention(max_messages=8)})
+
+    async def restart_store(self) -> None:
+        await self.node.store.close()
+        self.node.store = await self.open(self.node.store.directory)
+
+    async def forget(self) -> None:
+        """Retention looks at what is on the disk, when it is time to."""
+        await self.node.store.synced(self.node.store.ticket)
+        await asyncio.sleep(0)
+
+
+@given(steps, st.sampled_from([0, 500]), st.sampled_from([1, 1 << 20]))
+@settings(max_examples=15)
+def test_it_is_the_same_with_a_log_on_disk(script, recent, chunk):
+    async def main(directory):
+        world = WorldOnDisk(await WorldOnDisk.open(directory), recent)
+        for step in script:
+            await world.step(*step)
+        await caught_up([one.reader for one in world.opened if one.reader.port is not None])
+        world.check()
+        await world.node.store.close()
+
+    patches = mock.patch.object(replaying, "CHUNK", chunk), mock.patch.object(store, "SWEEP_EVERY", 0.001)
+    with tempfile.TemporaryDirectory() as directory, patches[0], patches[1]:
+        run(main(Path(directory)), 30)

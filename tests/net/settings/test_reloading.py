@@ -14,6 +14,7 @@ from cubecast.net.node import LiveNode
 from cubecast.net.settings.logs import Logging, set_up
 from cubecast.net.settings.reloading import Reloader, taking
 from cubecast.net.settings.resolve import Sources, resolve
+from support.certificates import certificates
 from support.cluster import FAST
 from support.running import run, until
 
@@ -113,6 +114,14 @@ def test_budgets_of_a_living_node():
         await first.close()
 
     run(main(), 20)
+
+
+def test_a_node_stays_who_its_certificate_says_it_is():
+    node = LiveNode(NodeConfig(tls=certificates().make("seven", (7,)), **FAST))
+    assert node.config.node == 7
+    for prepare in node.reloads:
+        prepare(replace(node.config, node=None, topic_budget=7))()
+    assert (node.config.node, node.config.topic_budget) == (7, 7)
 
 
 def test_what_the_log_keeps(tmp_path: Path):

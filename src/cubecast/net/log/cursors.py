@@ -99,10 +99,12 @@ class PatternCursor:
     async def read(self, most_bytes: int) -> list[Record]:
         horizon = self._history.newest_at  # what comes while the disk is asked may be missing in topics asked before
         topics = self._behind()
-        most = most_bytes // max(1, len(topics))
+        most = max(1, most_bytes // max(1, len(topics)))
         for topic in topics:
             if not self._ahead.get(topic):
                 found, self._offsets[topic] = await readable(self._history, topic, self._offsets[topic], most)
+                if not found:
+                    return []  # forgotten meanwhile, or damaged: what comes instead may be the next of all
                 self._ahead[topic] = deque(found)
         return merged(list(self._ahead.values()), horizon, self._has_more)
 

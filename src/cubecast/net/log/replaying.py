@@ -91,10 +91,12 @@ class Replay:
                 if not self._is_live:
                     await asyncio.sleep(0)  # others want to do something, too
         except CubecastError as error:
-            self.on_end(error)
+            if not self._is_over:
+                self.on_end(error)
         except Exception as error:  # better an error than silence, whatever the mistake is
-            log.exception("a replay failed")
-            self.on_end(CubecastError(f"the log could not be read: {error}"))
+            if not self._is_over:
+                log.exception("a replay failed")
+                self.on_end(CubecastError(f"the log could not be read: {error}"))
         finally:
             self._task = None
 

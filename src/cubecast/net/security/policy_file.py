@@ -12,7 +12,6 @@ subscribe = ["orders.>", "_inbox.*"]
 admin = [">"]                    # status, held; whatever looks after the node
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from cubecast.net.security.keys import read_public
 from cubecast.net.security.policy import Known, Policy
 from cubecast.net.security.principal import Action, Principal
 from cubecast.net.security.tokens import check_digest, check_name
+from cubecast.net.settings.toml_file import read_toml
 
 ANONYMOUS = "anonymous"
 PROOFS = ("tokens", "keys", "certificate")
@@ -28,12 +28,7 @@ PROOFS = ("tokens", "keys", "certificate")
 
 def load_policy(path: Path, cluster: str) -> Policy:
     """BadInput names the file and what is wrong with it; nothing is granted by a file that is wrong anywhere."""
-    try:
-        raw = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not valid TOML: {error}") from None
+    raw = read_toml(path)
     try:
         return parse_policy(raw, cluster)
     except BadInput as error:

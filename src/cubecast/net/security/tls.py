@@ -106,6 +106,8 @@ def _load(settings: TlsSettings, cluster: str) -> _Loaded:
         uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     except x509.ExtensionNotFound:
         uris = []
+    except (ValueError, x509.DuplicateExtension):
+        raise BadInput(f"{settings.cert} is a certificate whose names cannot be read") from None
     identity = identities(uris).get(cluster)
     if identity is None or not identity.is_node:
         raise BadInput(f"{settings.cert} is not the certificate of a node of cluster {cluster!r}")

@@ -1,14 +1,13 @@
 """Where settings are written down: a file, the environment, the command line. Each gives single settings by key."""
 
 import difflib
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cubecast.errors import BadInput
 from cubecast.net.settings.fields import leaves, tables
+from cubecast.net.settings.toml_file import read_toml
 
 PREFIX = "CUBECAST_"
 NOT_SETTINGS = ("CUBECAST_CONFIG", "CUBECAST_TOKEN", "CUBECAST_TOKEN_FILE")
@@ -37,13 +36,7 @@ class Unknown:
 
 def from_file(kind: type, path: Path) -> Iterator[Given | Unknown]:
     """BadInput when it cannot be read at all."""
-    try:
-        raw = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not valid TOML: {error}") from None
-    return _walk(kind, "", raw, path)
+    return _walk(kind, "", read_toml(path), path)
 
 
 def _walk(kind: type, prefix: str, raw: Mapping[str, Any], path: Path) -> Iterator[Given | Unknown]:
