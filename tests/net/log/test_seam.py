@@ -136,3 +136,34 @@ def test_behind_a_cut_nothing_is_delivered_that_may_have_caused_what_is_known():
         assert len(open_handed.entries) == 6 and not open_handed.gaps
 
     run(main())
+
+
+class Interrupted(MemoryLog):
+    """Something happens while the disk is asked, once."""
+
+    happens = None
+
+    async def read(self, topic, offset, most_bytes):
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        return await super().read(topic, offset, most_bytes)
+
+
+def test_what_comes_while_one_topic_is_read_does_not_overtake_another_topic():
+    async def main():
+        log = Interrupted()
+        node = LoggingNode(log, recent=0)
+
+        def meanwhile():
+            node.deliver("a")
+            node.deliver("b")
+
+        node.deliver("b")
+        log.happens = meanwhile
+        reader = node.subscribe(">", "beginning")
+        await caught_up([reader])
+        assert [entry.topic for entry in reader.entries] == ["b", "a", "b"]
+        assert reader.entries == node.sequence
+
+    run(main())
