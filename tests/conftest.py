@@ -1,5 +1,6 @@
 """Options of the whole suite, its one Spark session and its one browser: starting one costs seconds."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -44,6 +45,16 @@ def chromium() -> Iterator["Chromium"]:  # noqa: F821 - only where a test asks f
     browser = Chromium()
     yield browser
     browser.stop()
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A test that is a node's process for a while arranges what that process writes; the next one is somebody else."""
+    ours = logging.getLogger("cubecast")
+    handlers, propagate, level = list(ours.handlers), ours.propagate, ours.level
+    yield
+    ours.handlers[:], ours.propagate = handlers, propagate
+    ours.setLevel(level)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers look at the groups
