@@ -10,6 +10,7 @@ from cubecast.errors import CubecastError
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
 from cubecast.experiments.live_faults.judge import judged
 from cubecast.experiments.live_faults.link_proxy import Conditions
+from cubecast.experiments.live_faults.process import MemberFailed
 from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
 from cubecast.ids import NodeId
 from cubecast.net.replay import replay_all
@@ -88,8 +89,12 @@ class _Run:
         self.cluster.kill(fault.node)
         await self.cluster.members[fault.node].ended()
         await self._wait_until(fault.until)
-        await self.cluster.start_member(fault.node)
-        await self.cluster.publish(self.schedule.rate, [fault.node])
+        try:
+            await self.cluster.start_member(fault.node)
+            await self.cluster.publish(self.schedule.rate, [fault.node])
+        except MemberFailed:
+            if not self.cluster.members[fault.node].was_killed:  # by the schedule, while it was starting
+                raise
 
     def _reset(self, fault: Fault) -> None:
         assert fault.peer is not None
