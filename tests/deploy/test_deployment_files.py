@@ -106,13 +106,13 @@ def test_a_node_needs_a_small_part_of_the_lock():
     assert ended.stdout.count("--hash=") >= len(named)
     assert not {"pyspark", "pandas", "matplotlib", "pytest", "numba"} & set(named)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    todo = [re.match(r"[\w-]+", one)[0] for one in project["dependencies"]]  # type: ignore[index]
-    for name in todo:
+    needed = [re.match(r"[\w-]+", one)[0] for one in project["dependencies"]]  # type: ignore[index]
+    for name in needed:
         assert name in named
         for one in requires(name) or ():  # what the installed packages themselves say
             bare = re.match(r"[\w.-]+", one)[0].lower().replace("_", "-")  # type: ignore[index]
-            if ";" not in one and bare not in todo:
-                todo.append(bare)
+            if ";" not in one and bare not in needed:
+                needed.append(bare)
 
 
 # Three nodes

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cubecast.api import envelope
 from cubecast.errors import RemoteProtocolError
+from cubecast.net.log import ranges
 from cubecast.net.log.ranges import LogPiece
 from cubecast.net.port import Port
 
@@ -14,21 +15,11 @@ if TYPE_CHECKING:
 
 
 def log_schema() -> "pa.Schema":
-    """Of what `read_log` gives."""
+    """Of what `read_log` gives: as it travels, with what was published instead of the envelope around it."""
     import pyarrow as pa  # here, because most applications never need it
 
-    return pa.schema(
-        [
-            ("topic", pa.string()),
-            ("offset", pa.int64()),
-            ("time", pa.float64()),
-            ("source", pa.int32()),
-            ("incarnation", pa.int32()),
-            ("counter", pa.int64()),
-            ("payload", pa.binary()),
-            ("headers", pa.map_(pa.string(), pa.string())),
-        ]
-    )
+    *names, _ = ranges.log_schema()
+    return pa.schema([*names, ("payload", pa.binary()), ("headers", pa.map_(pa.string(), pa.string()))])
 
 
 class LogReading:

@@ -139,7 +139,7 @@ async def story(directory):
         except NotDurable:
             resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         while store.trouble is not None:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
         await store.synced(store.ticket)
     await store.close()
     (topic,) = check_log(directory).topics
