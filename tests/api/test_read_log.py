@@ -70,7 +70,7 @@ def test_long_ranges_come_in_pieces_that_fit_a_frame(tmp_path, opened):
             assert offsets == list(range(1, 3002))
             await client.close()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_what_cannot_be_read_is_an_error_and_no_silence(tmp_path, opened):

@@ -97,7 +97,7 @@ def test_a_slow_reader_keeps_little_in_memory_and_holds_nobody_back(tmp_path, th
             assert offsets == list(range(1, 2001))
             await client.close()
 
-    run(main(), 30)
+    run(main())
 
 
 @pytest.mark.parametrize("policy", ["drop-oldest", "drop-newest", "disconnect"])

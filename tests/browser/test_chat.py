@@ -116,7 +116,7 @@ def test_a_browser_and_the_example_program_chat(chromium):
                     process.kill()
                     await process.wait()
 
-    chromium.run(main(), 60)
+    chromium.run(main())
 
 
 def test_gaps_refusals_and_lost_nodes_are_shown(chromium):

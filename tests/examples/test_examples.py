@@ -48,9 +48,10 @@ def test_three_people_chat():
         assert [await _line(one) for one in others] == ["bob: where is ann?"] * 2
         for one in others:
             output, errors = await one.communicate(b"")
-            assert (output, errors, one.returncode) == (b"", b"", 0)
+            assert (output, one.returncode) == (b"", 0)
+            assert set(errors.splitlines()) <= {b"node 0 is held faulty"}  # if it got as far while they talked
 
-    run(main(), 60)
+    run(main())
 
 
 def test_a_chat_that_cannot_be_joined_says_so_in_one_line():
@@ -60,7 +61,7 @@ def test_a_chat_that_cannot_be_joined_says_so_in_one_line():
         assert process.returncode == 1
         assert errors.count(b"\n") == 1 and b"127.0.0.1:1" in errors
 
-    run(main(), 60)
+    run(main())
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,4 @@ def test_examples_that_show_themselves(name, expected):
         output, errors = await process.communicate()
         assert (output.decode(), errors.decode(), process.returncode) == (expected, "", 0)
 
-    run(main(), 60)
+    run(main())

@@ -28,7 +28,7 @@ def test_a_new_incarnation_while_closing_does_not_stop_the_closing():
         with pytest.raises(Closed):
             node.port.publish("t", [b"y"])
 
-    run(main(), 20)
+    run(main())
 
 
 def test_a_close_that_is_cancelled_closes_all_the_same():
@@ -45,10 +45,10 @@ def test_a_close_that_is_cancelled_closes_all_the_same():
             await closing
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*founder.address)
-        await until(lambda: other.link_to(founder.place.node) is None, 10)
+        await until(lambda: other.link_to(founder.place.node) is None)
         await other.close()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_what_is_asked_before_the_start_is_refused_and_not_lost():
@@ -62,7 +62,7 @@ def test_what_is_asked_before_the_start_is_refused_and_not_lost():
             await node.publish("t", 2, wait="stable", timeout=5)
             assert (await heard.next(5)).data == 2
 
-    run(main(), 20)
+    run(main())
 
 
 def test_a_node_that_leaves_takes_no_new_clients():
@@ -79,7 +79,7 @@ def test_a_node_that_leaves_takes_no_new_clients():
         published.set()
         await closing
 
-    run(main(), 20)
+    run(main())
 
 
 @pytest.mark.parametrize("turns", [0, 1, 50])
@@ -97,4 +97,4 @@ def test_closing_ends_a_start_that_is_under_way(turns):
             await asyncio.open_connection(*newcomer.address)
         await founder.close()
 
-    run(main(), 20)
+    run(main())

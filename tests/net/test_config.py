@@ -59,4 +59,4 @@ def test_the_smallest_and_the_largest_batches_work(most):
             await ann.publish_batch("t", range(3000), wait="stable", timeout=20)
             assert [(await heard.next(5)).data for _ in range(3000)] == list(range(3000))
 
-    run(main(), 40)
+    run(main())

@@ -47,12 +47,12 @@ def test_the_node_goes_on(module, settings, tmp_path, monkeypatch, caplog):
             await second.port.stable("t", second.port.publish("t", [b"y"]))
         # Its timers live: it notices that the other one is silent, which takes rounds of tests.
         second._driver.stop()
-        await until(lambda: first.machine.living == [first.place.node], 10)
+        await until(lambda: first.machine.living == [first.place.node])
         await first.close()
         await second.close()
 
     with caplog.at_level(logging.ERROR):
-        run(main(), 30)
+        run(main())
     told = [record.getMessage() for record in caplog.records if "No space left" in record.getMessage()]
     assert len(told) == 1 and "goes on" in told[0]
 

@@ -29,10 +29,10 @@ def test_everybody_joins_at_once_and_the_links_settle():
         def settled() -> bool:
             return all(sum(one["connected"] for one in node.status()["members"]) == 8 for node in nodes)
 
-        await until(settled, 20)
+        await until(settled)
         await asyncio.gather(*(node.close() for node in nodes))
 
-    run(main(), 60)
+    run(main())
 
 
 def test_a_cluster_file_lets_everybody_start_at_once():
@@ -41,10 +41,10 @@ def test_a_cluster_file_lets_everybody_start_at_once():
         nodes = [LiveNode(NodeConfig(peers=peers, node=node, **FAST)) for node in peers]
         await asyncio.gather(*(node.start() for node in nodes))
         assert [node.place.incarnation for node in nodes] == [0] * 4
-        await until(lambda: all(sum(one["alive"] for one in node.status()["members"]) == 4 for node in nodes), 20)
+        await until(lambda: all(sum(one["alive"] for one in node.status()["members"]) == 4 for node in nodes))
         await asyncio.gather(*(node.close() for node in nodes))
 
-    run(main(), 60)
+    run(main())
 
 
 def test_who_is_refused_leaves_no_journal(tmp_path):
@@ -60,7 +60,7 @@ def test_who_is_refused_leaves_no_journal(tmp_path):
         await founder.close()
         assert len(list(tmp_path.iterdir())) == 1
 
-    run(main(), 30)
+    run(main())
 
 
 @pytest.mark.parametrize("wrong", [{"join": (Address("no..host", 1),)}, {"listen": Address("no..host", 0)}])
@@ -69,7 +69,7 @@ def test_what_is_no_host_is_bad_input(wrong):
         with pytest.raises(BadInput, match=r"no\.\.host"):
             await LiveNode(NodeConfig(**wrong, **FAST)).start()
 
-    run(main(), 30)
+    run(main())
 
 
 def test_who_lives_where_somebody_lived_does_not_call_itself(caplog):
@@ -87,7 +87,7 @@ def test_who_lives_where_somebody_lived_does_not_call_itself(caplog):
         assert "claims to be" not in caplog.text
         await asyncio.gather(ann.close(), cid.close())
 
-    run(main(), 30)
+    run(main())
 
 
 def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
@@ -123,7 +123,7 @@ def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
         await until(lambda: bob.link_to(cid.place.node) is not None and lost[0] not in bob.machine.living)
         await asyncio.gather(*(node.close() for node in (ann, bob, cid)))
 
-    run(main(), 30)
+    run(main())
 
 
 def test_status_tells_what_is_held_back_and_who_lives():
@@ -144,4 +144,4 @@ def test_status_tells_what_is_held_back_and_who_lives():
             for _ in range(20):
                 await heard.next(10)
 
-    run(main(), 60)
+    run(main())

@@ -7,7 +7,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from cubecast.net.security.settings import Limits
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 async def _silent(address, count):

@@ -49,7 +49,7 @@ def answers(oldest, newest):
         await node.close()
         return found
 
-    return run(main(), 20)
+    return run(main())
 
 
 def test_a_newer_caller_that_knows_our_version_is_answered_in_it():

@@ -131,7 +131,7 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-async def caught_up(readers: Sequence[Reader], deadline: float = 5.0) -> None:
+async def caught_up(readers: Sequence[Reader], deadline: float = 30.0) -> None:
     """Everybody reads on until nothing is left."""
     async with asyncio.timeout(deadline):
         while any(reader.is_paused or not reader.has_all for reader in readers):

@@ -23,7 +23,7 @@ from support.certificates import certificates
 from support.running import until
 
 EVERYTHING = 'publish = [">"]\nsubscribe = [">"]\nadmin = [">"]\n'
-DEADLINE = 5.0
+DEADLINE = 30.0
 
 
 @dataclass

@@ -53,7 +53,7 @@ def test_what_was_missed_comes_from_a_peers_log_and_what_comes_meanwhile_follows
                 assert await heard(back, last) == list(range(last))
                 assert await heard(back, 300, "u") == list(range(300))
 
-    run(main(), 30)
+    run(main())
 
 
 async def talk(node, number):
@@ -76,7 +76,7 @@ def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
                 assert got == [*range(10), gap, *range(20, 30)]
                 assert gap.count == 10 and [(run.first, run.last) for run in gap.missing] == [(11, 20)]
 
-    run(main(), 30)
+    run(main())
 
 
 @asynccontextmanager
@@ -103,11 +103,11 @@ def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_i
                 await say(one, 0, 10)
                 assert [int((await subscription.next(5)).data) for _ in range(10)] == list(range(10))
                 async with deaf_and_dumb(dropped):
-                    await until(lambda: dropped.id not in other._live.machine.living, 10)
+                    await until(lambda: dropped.id not in other._live.machine.living)
                     await say(one, 10, 10)
-                await until(lambda: dropped._live.place.incarnation > before, 10)
-                await until(lambda: dropped._live.machine.is_active, 10)
-                await until(lambda: not dropped._live.port.recorder.returning.is_filling, 10)
+                await until(lambda: dropped._live.place.incarnation > before)
+                await until(lambda: dropped._live.machine.is_active)
+                await until(lambda: not dropped._live.port.recorder.returning.is_filling)
                 await say(one, 20, 10)
                 got = []
                 while 29 not in got:
@@ -117,7 +117,7 @@ def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_i
             assert numbers == list(range(10, 30) if has_peer else range(20, 30))
             assert bool(len(got) - len(numbers)) is not has_peer
 
-    run(main(), 40)
+    run(main())
 
 
 def flipped(directory, text):
@@ -136,7 +136,7 @@ def test_what_is_damaged_is_had_from_a_peer_when_the_node_starts(tmp_path):
             async with keeper(tmp_path / "b", one, node=6) as back:
                 assert await heard(back, 500) == list(range(500))
 
-    run(main(), 30)
+    run(main())
 
 
 def test_damage_nobody_can_mend_is_a_gap_and_the_rest_is_read(tmp_path):
@@ -151,7 +151,7 @@ def test_damage_nobody_can_mend_is_a_gap_and_the_rest_is_read(tmp_path):
                 (gap,) = [event for event in got if isinstance(event, Gap)]
                 assert got == [*range(200), gap, *range(300, 500)] and gap.offsets == (201, 300)
 
-    run(main(), 30)
+    run(main())
 
 
 def test_what_is_held_beyond_the_budget_is_on_disk_and_keeps_its_order(tmp_path):

@@ -176,4 +176,4 @@ def test_it_is_the_same_with_a_log_on_disk(script, recent, chunk):
 
     patches = mock.patch.object(replaying, "CHUNK", chunk), mock.patch.object(store, "SWEEP_EVERY", 0.001)
     with tempfile.TemporaryDirectory() as directory, patches[0], patches[1]:
-        run(main(Path(directory)), 30)
+        run(main(Path(directory)))

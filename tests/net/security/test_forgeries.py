@@ -137,7 +137,7 @@ def test_a_node_that_lies_loses_its_link(case):
         await until(lambda: node.link_to(1) is None)
         await node.close()
 
-    run(scenario(), 20)
+    run(scenario())
 
 
 @pytest.mark.parametrize("opening", ["join", "greeting"])
@@ -252,7 +252,7 @@ def test_a_packet_that_is_repeated_is_delivered_once():
         await second.close()
         await first.close()
 
-    run(scenario(), 20)
+    run(scenario())
 
 
 def test_a_client_of_a_false_node_tells_it_nothing():

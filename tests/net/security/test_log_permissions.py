@@ -62,4 +62,4 @@ def test_a_node_that_comes_back_reads_a_peers_log_by_its_certificate(tmp_path):
                 async with asyncio.timeout(5):
                     assert [(await anext(aiter(subscription))).data for _ in range(4)] == [b"1", b"2", b"3", b"4"]
 
-    run(scenario(), 30)
+    run(scenario())

@@ -59,7 +59,7 @@ def test_a_large_message_passes_in_both_directions():
                 await client.publish("large", bytes(1 << 20), wait="stable")
                 assert (await anext(aiter(subscription))).data == bytes(1 << 20)
 
-    run(scenario(), 20)
+    run(scenario())
 
 
 def _copied(directory, settings, **renamed):

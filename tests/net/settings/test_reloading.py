@@ -113,7 +113,7 @@ def test_budgets_of_a_living_node():
         await second.close()
         await first.close()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_a_node_stays_who_its_certificate_says_it_is():
@@ -138,7 +138,7 @@ def test_what_the_log_keeps(tmp_path: Path):
         await until(lambda: store.bounds("t") == (13, 20))
         await node.close()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_the_log_is_as_loud_as_asked():

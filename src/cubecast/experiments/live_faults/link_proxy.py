@@ -124,8 +124,8 @@ class _Carried:
     def pass_on(self, direction: Direction) -> None:
         """Write what is due; come back for the rest."""
         loop, waiting = asyncio.get_running_loop(), self._waiting[direction]
-        other = self._sides.get(direction.opposite)
-        if other is None or self._proxy.conditions[direction].standing:
+        side, other = self._sides.get(direction), self._sides.get(direction.opposite)
+        if side is None or other is None or self._proxy.conditions[direction].standing:
             return
         while waiting and waiting[0][0] <= loop.time():
             data = waiting.popleft()[1]
@@ -137,10 +137,12 @@ class _Carried:
             self._proxy.carried.pop(self, None)
             other.close()
         else:
-            self._sides[direction].resume()
+            side.resume()
 
     def drop(self) -> None:
         self._proxy.carried.pop(self, None)
+        if self._dialling is not None:
+            self._dialling.cancel()
         for side in self._sides.values():
             side.abort()
 
