@@ -12,7 +12,7 @@ from support.cluster import cluster
 from support.running import run, until
 
 
-async def numbers(subscription, count, timeout=5.0):
+async def numbers(subscription, count, timeout=30.0):
     """So many messages, as numbers; a gap fails."""
     got = []
     while len(got) < count:

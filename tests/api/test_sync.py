@@ -39,7 +39,7 @@ def door() -> Iterator[str]:
 def test_publish_and_read_without_an_event_loop():
     with door() as address, sync.connect(address) as ann, sync.connect(address) as bob:
         with bob.subscribe("t") as heard:
-            ann.publish("t", "one", headers={"a": "b"}, wait="stable", timeout=5)
+            ann.publish("t", "one", headers={"a": "b"}, wait="stable", timeout=30)
             ann.publish_batch("t", range(2000))
             first = heard.next(5)
             assert isinstance(first, Message) and first.data == "one" and first.headers == {"a": "b"}

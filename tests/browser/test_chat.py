@@ -90,7 +90,7 @@ def test_effects_that_overtake_their_causes_wait_for_them(chromium):
 
 def test_a_browser_and_the_example_program_chat(chromium):
     async def line(process):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             return (await process.stdout.readline()).decode().rstrip("\n")
 
     async def main():
@@ -164,7 +164,7 @@ def test_over_tls_with_a_token(chromium):
                 await page.wait_for_selector("#log:not([hidden])")
                 await say(page, "hello")
                 await shown(page, 1)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(30):
                     heard = await anext(aiter(scene.sees))
                 assert (heard.principal, heard.headers["by"], heard.text()) == ("ann", "not ann", "hello")
 

@@ -134,7 +134,7 @@ def test_status_tells_what_is_held_back_and_who_lives():
             async def held_back() -> bool:
                 return "t" in (await bob.status())["held_back"]
 
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not await held_back():
                     await asyncio.sleep(0)
             status = await ann.status()

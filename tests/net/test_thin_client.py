@@ -238,7 +238,7 @@ def test_who_published_nothing_on_a_topic_waits_for_nothing_there():
     async def main():
         doors = await opened(2)
         ann = await connected(doors[0])
-        await ann.publish("t", 1, wait="stable", timeout=5)
+        await ann.publish("t", 1, wait="stable", timeout=30)
         await ann.stable("other", timeout=1)
         doors[0].kill()
         await until(lambda: len(doors[1].clients))

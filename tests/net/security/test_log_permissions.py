@@ -59,7 +59,7 @@ def test_a_node_that_comes_back_reads_a_peers_log_by_its_certificate(tmp_path):
             async with keeper("b", one, node=6) as back:
                 await until(lambda: back._live.port.recorder.store.bounds("t")[1] >= 4)
                 subscription = back.subscribe("t", since="beginning")
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(30):
                     assert [(await anext(aiter(subscription))).data for _ in range(4)] == [b"1", b"2", b"3", b"4"]
 
     run(scenario())
