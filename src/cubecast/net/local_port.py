@@ -184,6 +184,10 @@ class LocalPort:
                 if out.is_worth_a_call:
                     self._call("publish", out.topic, out.take(), out.is_awaited)
 
+    def publishes(self, topic: Topic) -> bool:
+        """Was anything published on it here?"""
+        return topic in self._outgoing
+
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
         return out is None or out.has_room

@@ -64,7 +64,9 @@ class LiveNode:
         self.port.on_status = self.status
         self.port.on_close = self.close
         self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
-        self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.clients = Clients(
+            self.port, self._who, most=config.max_clients, budget=config.client_budget, is_known=self._knows
+        )
         self.clients.limits = config.limits
         self.security.on_policy = self.clients.renew
         self.reception.on_client = self.clients.accept
@@ -216,6 +218,9 @@ class LiveNode:
         if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
+
+    def _knows(self, topic: Topic) -> bool:
+        return self.port.publishes(topic) or (self._driver is not None and topic in self._driver.machine.life.topics)
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
