@@ -92,22 +92,28 @@ def _remembered(config: NodeConfig) -> Incarnation:
         return -1
     try:
         return int(path.read_text())
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
         raise BadInput(f"{path} does not hold the number of an incarnation; remove it to start anew") from None
 
 
 def remember(config: NodeConfig, incarnation: Incarnation) -> None:
+    """On the disk before anything is said under this name: a log may hold what was said under the one before."""
     path = _memory(config)
-    if path is not None:
+    if path is None:
+        return
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")
-        # On the disk before anything is said under this name: a log may hold what was said under the one before.
         with new.open("w") as file:
             file.write(f"{incarnation}\n")
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
         sync_directory(path.parent)
+    except OSError as error:
+        raise BadInput(f"this node cannot remember its incarnation in {path}: {error.strerror}") from None
 
 
 def _memory(config: NodeConfig) -> Path | None:

@@ -88,6 +88,9 @@ class LiveNode:
         Returns when everybody who lives knows this node, and its log has what it missed while it was away.
         """
         address = await self.reception.open()
+        warning = self.security.warning()
+        if warning is not None:
+            log.warning(warning)
         try:
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
@@ -161,7 +164,10 @@ class LiveNode:
             except OSError as error:
                 raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
-            recorder = InputLog(config.inputs, machine, parameters, self.instance)
+            try:
+                recorder = InputLog(config.inputs, machine, parameters, self.instance)
+            except OSError as error:
+                raise BadInput(f"inputs cannot be recorded in {config.inputs}: {error.strerror}") from None
         self._driver = Driver(
             machine,
             self.port,
@@ -345,12 +351,15 @@ class LiveNode:
         log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
-        self._remember(incarnation)
+        try:
+            self._remember(incarnation)
+        except BadInput as error:
+            log.error("%s; the node goes on, and had better not start again while no other one is up", error)
 
     def _remember(self, incarnation: int) -> None:
-        remember(self.config, incarnation)
         if self.port.recorder is not None:
             self.port.recorder.me = self.place.node, incarnation
+        remember(self.config, incarnation)
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:

@@ -55,6 +55,10 @@ class WebServer:
         for routes in AREAS:
             self._app.add_routes(routes(node))
 
+    @property
+    def url(self) -> str:
+        return f"{'http' if self._tls is None else 'https'}://{self.address}"
+
     async def open(self) -> Address:
         """Listen; where."""
         runner = web.AppRunner(
