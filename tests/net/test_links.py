@@ -38,7 +38,7 @@ def test_everybody_joins_at_once_and_the_links_settle():
 def test_a_cluster_file_lets_everybody_start_at_once():
     async def main():
         peers = {node: Address.parse(address) for node, address in enumerate(free_addresses(4))}
-        nodes = [LiveNode(NodeConfig(peers=peers, node=node, **FAST)) for node in peers]
+        nodes = [LiveNode(NodeConfig(peers=peers, node=node, **FAST | {"patience": 3.0})) for node in peers]
         await asyncio.gather(*(node.start() for node in nodes))
         assert [node.place.incarnation for node in nodes] == [0] * 4
         await until(lambda: all(sum(one["alive"] for one in node.status()["members"]) == 4 for node in nodes))
@@ -142,6 +142,6 @@ def test_status_tells_what_is_held_back_and_who_lives():
             assert status["topics"]["t"]["members"] == [bob.id]
             assert status["topics"]["t"]["published"] == 20
             for _ in range(20):
-                await heard.next(10)
+                await heard.next(30)
 
     run(main())
