@@ -117,6 +117,22 @@ def test_when_no_node_is_left_everything_ends_with_an_error():
     run(main())
 
 
+def test_a_silent_node_is_given_up_but_not_by_a_client_that_stood_still_itself():
+    async def main():
+        (door,) = await opened()
+        ann = await connected(door, patience=0.0)
+        port, loop = ann._port, asyncio.get_running_loop()
+        port._last_word = loop.time() - 100.0
+        port._beat(loop.time() - 90.0)
+        assert (await ann.status())["node"] == 0, "the connection goes on"
+        port._last_word = loop.time() - 100.0
+        port._beat(loop.time())
+        await until(lambda: port._connection is None)
+        await ann.close()
+
+    run(main())
+
+
 def test_a_blocked_node_holds_its_clients_back_and_loses_nothing():
     async def main():
         (door,) = await opened()
