@@ -1,6 +1,8 @@
 """Nobody takes more than a share, least of all those who have not said who they are."""
 
 import asyncio
+import socket
+import struct
 from contextlib import AsyncExitStack, suppress
 
 import pytest
@@ -95,14 +97,28 @@ def test_after_it_what_no_client_says_ends_the_connection(case):
     run(scenario())
 
 
+def _arrivals(scene):
+    """Whoever is taken for a stranger from now on, even if not for long."""
+    strangers, arrived = scene.node.reception._strangers, []
+    arrive = strangers.arrive
+
+    def noted(*arguments):
+        arrived.append(arguments)
+        return arrive(*arguments)
+
+    strangers.arrive = noted
+    return arrived
+
+
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_silence_has_an_end(tls):
     """Connected, and nothing more: not even the TLS handshake."""
 
     async def scenario():
         async with secured(RULES, tls=tls, limits=Limits(greeting_time=0.2)) as scene:
+            arrived = _arrivals(scene)
             callers = [await Raw.open(scene.at) for _ in range(3)]
-            await until(lambda: scene.node.reception.strangers == 3)
+            await until(lambda: len(arrived) == 3)
             for caller in callers:
                 await caller.closed()
                 caller.close()
@@ -114,9 +130,10 @@ def test_silence_has_an_end(tls):
 def test_half_a_handshake_has_an_end():
     async def scenario():
         async with secured(RULES, limits=Limits(greeting_time=0.3)) as scene:
+            arrived = _arrivals(scene)
             caller = await Raw.open(scene.at)
             caller.writer.write(b"\x16\x03\x01\x02\x00\x01")
-            await until(lambda: scene.node.reception.strangers == 1)
+            await until(lambda: arrived)
             await caller.closed()
             caller.close()
 
@@ -125,11 +142,28 @@ def test_half_a_handshake_has_an_end():
 
 def test_a_handshake_without_a_greeting_has_an_end():
     async def scenario():
-        async with secured(RULES, limits=Limits(greeting_time=0.3)) as scene:
+        async with secured(RULES, limits=Limits(greeting_time=2.0)) as scene:  # for the handshake, too
+            arrived = _arrivals(scene)
             caller = await Raw.open(scene.at, client_context(certificates().anybody))
-            await until(lambda: scene.node.reception.strangers == 1)
+            assert arrived
             await caller.closed()
             caller.close()
+
+    run(scenario())
+
+
+def test_a_caller_that_is_torn_off_is_no_stranger_any_more():
+    """Before it said anything: the system tells of it with an error."""
+
+    async def scenario():
+        async with secured(RULES) as scene:
+            arrived = _arrivals(scene)
+            caller = await Raw.open(scene.at)
+            await until(lambda: arrived)
+            torn_off = struct.pack("ii", 1, 0)  # nothing is waited for when the socket is closed
+            caller.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, torn_off)
+            caller.writer.transport.abort()
+            await until(lambda: scene.node.reception.strangers == 0)
 
     run(scenario())
 

@@ -96,6 +96,8 @@ class TlsListener:
                 return
         except asyncio.CancelledError:
             pass
+        except OSError as error:
+            arrival.reason = explain(error)
         finally:
             words.close()
         caller.close()
