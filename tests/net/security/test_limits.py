@@ -190,22 +190,6 @@ def test_a_handshake_without_a_greeting_has_an_end():
     run(scenario())
 
 
-def test_a_caller_that_is_torn_off_is_no_stranger_any_more():
-    """Before it said anything: the system tells of it with an error."""
-
-    async def scenario():
-        async with secured(RULES) as scene:
-            arrived = _arrivals(scene)
-            caller = await Raw.open(scene.at)
-            await until(lambda: arrived)
-            torn_off = struct.pack("ii", 1, 0)  # nothing is waited for when the socket is closed
-            caller.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, torn_off)
-            caller.writer.transport.abort()
-            await until(lambda: scene.node.reception.strangers == 0)
-
-    run(scenario())
-
-
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_a_flood_of_strangers_keeps_nobody_out(tls):
     async def scenario():
