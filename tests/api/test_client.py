@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from cubecast.api.client import Client
-from cubecast.api.message import Gap, Message
+from cubecast.api.envelope import seal
+from cubecast.api.message import Gap, Message, Origin
 from cubecast.errors import BadInput, Closed, Missed, NoRoom, OutcomeUnknown, RequestFailed
 from cubecast.ids import MessageId
 from support.bus import LARGEST, Bus
@@ -225,6 +226,43 @@ def test_a_message_can_be_answered_where_it_is_read():
             await ann.publish("ask", "just saying")
             with pytest.raises(BadInput, match="not a request"):
                 await (await asked.next(30)).reply("what?")
+
+    run(main())
+
+
+def test_nobody_makes_others_publish_outside_of_inboxes():
+    """A service answers with its own permissions, where the question says: that must not be just anywhere."""
+
+    async def main():
+        ann, bob = pair()
+        async with bob.serve("ask", lambda message: message.data), ann.subscribe(">") as heard:
+            await ann.publish("ask", "launch", headers={"reply-to": "orders.secret", "correlation": "1"})
+            assert (await heard.next(1)).topic == "ask"
+            assert (await ann.request("ask", "who is there?")).data == "who is there?"
+            assert (await heard.next(1)).topic == "ask"
+            with pytest.raises(TimeoutError):
+                await heard.next(0.02)
+        message = Message(Origin("ask", 0, 0, bob), 1, seal("x", {"reply-to": "orders.secret"}))
+        with pytest.raises(BadInput, match="names no inbox"):
+            await message.reply("launched")
+
+    run(main())
+
+
+def test_who_was_not_asked_cannot_answer():
+    """It may know the inbox from an earlier question; not what the next one is called."""
+
+    async def main():
+        ann, bob = pair()
+        async with bob.subscribe("ask", gaps="ignore") as asked:
+            names = []
+            for _ in range(3):
+                question = asyncio.create_task(ann.request("ask", "?"))
+                message = await asked.next(1)
+                names.append(message.headers["correlation"])
+                await message.reply("!")
+                await question
+        assert len(set(names)) == 3 and all(len(name) >= 16 for name in names)
 
     run(main())
 

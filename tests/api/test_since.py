@@ -158,6 +158,34 @@ def test_a_client_that_moves_to_a_node_without_a_log_is_told_of_a_gap(tmp_path):
     run(main())
 
 
+@pytest.mark.parametrize("since", ["beginning", 1, 0.5, "now", {}], ids=str)
+def test_nobody_waits_for_a_past_that_the_new_node_does_not_have(tmp_path, since):
+    """It had not caught up when its node was lost: it never does, and says what is missing instead."""
+
+    async def main():
+        async with cluster(1) as (founder,), cluster_node(tmp_path, founder) as first:
+            await founder.publish_batch("t", [bytes(10_000)] * 1000, wait="stable")
+            await logged(first, 1000)
+            client = await connect(first.address, founder.address)
+            subscription = client.subscribe("t", since=since, budget=1000, gaps="yield")
+            if since != "now":
+                await until(lambda: subscription.held >= 1000)
+            else:
+                await subscription.ready()
+            await first.close()
+            seen = []
+            async with asyncio.timeout(60):
+                while len([event for event in seen if isinstance(event, Gap)]) < 2:
+                    seen += await subscription.take(100)
+                await subscription.live()
+                await publish(founder, 1000, 5)
+                while isinstance(seen[-1], Gap) or seen[-1].data != b"1004":
+                    seen += await subscription.take(100)
+            await client.close()
+
+    run(main())
+
+
 def test_without_an_event_loop(tmp_path):
     async def main():
         async with cluster(1, data=tmp_path, log=(">",)) as (node,):

@@ -58,6 +58,10 @@ def warn(uncertain: Uncertain) -> None:
     log.warning("whether %d messages published on %s reached a node is not known", uncertain.messages, topics)
 
 
+def complain(reason: str) -> None:
+    log.error("the node refused a publication: %s", reason)
+
+
 class ClientPort:
     """A `Port`. `await start()` first; it returns when a node has answered."""
 
@@ -69,6 +73,7 @@ class ClientPort:
         name: str = "",
         patience: float = 60.0,
         on_uncertain: Callable[[Uncertain], object] = warn,
+        on_refused: Callable[[str], object] = complain,
         login: Login = NOTHING,
     ) -> None:
         """`patience`: seconds without any node after which the port gives up and ends everything."""
@@ -79,7 +84,7 @@ class ClientPort:
         self._connection: Connection | None = None
         self._node = ""
         self._subscriptions = RemoteSubscriptions(self._send)
-        self._publications = RemotePublications(self._send, lambda: self._connection is not None, self._refused)
+        self._publications = RemotePublications(self._send, lambda: self._connection is not None, on_refused)
         self._log = LogQuestions(self._send, lambda: self._connection is not None)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._requests = 0
@@ -236,9 +241,6 @@ class ClientPort:
                 future.set_exception(CubecastError(message.status["error"]))
             else:
                 future.set_result(message.status)
-
-    def _refused(self, reason: str) -> None:
-        log.error("the node refused a publication: %s", reason)
 
     # The end
 
