@@ -40,7 +40,7 @@ def test_waiting_has_an_end(tmp_path: Path):
             await crew.until(lambda: False, 0.05, "what never happens")
 
     with pytest.raises(RunFailed, match="in vain for what never happens"):
-        run(waiting(), 10)
+        run(waiting())
 
 
 def test_the_demonstration_removes_only_what_it_wrote(tmp_path: Path):

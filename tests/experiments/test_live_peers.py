@@ -14,13 +14,7 @@ from cubecast.experiments.live_load.member import Load
 
 SMALL = Load(members=2, size=64, batch=16)
 PRESENT = [peer for peer in PEERS if peer.missing() is None]
-SERVERS = {peer.name: peer.server for peer in PRESENT if peer.server is not None and peer.name != "RabbitMQ"}
-
-
-def every(peers):
-    """RabbitMQ takes ten seconds to start."""
-    slow = {"RabbitMQ": [pytest.mark.slow]}
-    return [pytest.param(peer, id=peer.name, marks=slow.get(peer.name, [])) for peer in peers]
+SERVERS = {peer.name: peer.server for peer in PRESENT if peer.server is not None}
 
 
 def measured(load=SMALL, deliveries=100, violations=0, lost=0, latencies=()):
@@ -39,7 +33,8 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("peer", every(PRESENT))
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", PRESENT, ids=lambda peer: peer.name)
 def test_members_of_a_peer_hear_each_other(peer):
     with peer.running() as body:
         found = measure(SMALL, 0.2, warm_up=0.1, body=body)
@@ -48,7 +43,8 @@ def test_members_of_a_peer_hear_each_other(peer):
     assert found.violations == 0 or peer.server is None, "one server is one order; links between members are many"
 
 
-@pytest.mark.parametrize("peer", every(peer for peer in PRESENT if peer.name in ("ZeroMQ mesh", "NATS")))
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", PRESENT, ids=lambda peer: peer.name)
 def test_at_a_rate_every_delivery_is_timed(peer):
     with peer.running() as body:
         found = measure(replace(SMALL, publish="rate", rate=50.0), 0.5, warm_up=0.1, body=body)
@@ -56,6 +52,7 @@ def test_at_a_rate_every_delivery_is_timed(peer):
     assert 0 < found.percentile(50) <= found.percentile(99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_ends_with_its_use(name):
     with SERVERS[name]() as address:

@@ -29,7 +29,7 @@ FLAGS = (
     "--renderer-process-limit=1",
     "--disable-site-isolation-trials",
 )
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds for whatever a page is waited for."""
 
 
@@ -53,7 +53,7 @@ class Chromium:
         self._contexts: dict[str, BrowserContext] = {}
         self.run(self._start(), 60)
 
-    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 60.0) -> Result:
+    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 180.0) -> Result:
         async def bounded() -> Result:
             async with asyncio.timeout(deadline):
                 return await coroutine

@@ -125,7 +125,7 @@ class ClientPort:
         connection, accepted = await self._dialler.dial(patience)
         self._connection, self._node = connection, f"node {accepted.place.node} at {connection.label}"
         self._last_word = self._loop.time()
-        self._heart = self._loop.call_later(PING_EVERY, self._beat)
+        self._heart = self._loop.call_later(PING_EVERY, self._beat, self._last_word + PING_EVERY)
         connection.take_over(self._on_frames, self._on_lost)
         self._subscriptions.open_all()
         for request in self._asked:
@@ -164,14 +164,18 @@ class ClientPort:
             log.info(moved)
             self._subscriptions.tell_moved(moved)
 
-    def _beat(self) -> None:
-        if self._connection is not None:
-            silence = self._loop.time() - self._last_word
-            if silence > SILENT_FOR:
-                self._connection.abort(f"{self._node} said nothing for {silence:.1f} s")
-            else:
-                self._send(Ping())
-                self._heart = self._loop.call_later(PING_EVERY, self._beat)
+    def _beat(self, due: float) -> None:
+        if self._connection is None:
+            return
+        now = self._loop.time()
+        if now - due > PING_EVERY:
+            self._last_word = now  # this process stood still: what the node said meanwhile has not been read
+        silence = now - self._last_word
+        if silence > SILENT_FOR:
+            self._connection.abort(f"{self._node} said nothing for {silence:.1f} s")
+        else:
+            self._send(Ping())
+            self._heart = self._loop.call_later(PING_EVERY, self._beat, now + PING_EVERY)
 
     def _send(self, message: Any) -> None:
         if self._connection is not None:

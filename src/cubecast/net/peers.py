@@ -128,7 +128,8 @@ class Peers:
 
     def hang_up(self) -> None:
         """Say goodbye to everybody. A link belongs to the id it was opened under and must not outlive it."""
-        for dial in self._dials.values():
+        dials, self._dials = self._dials, {}  # here, because a task that did not begin yet ends without a word
+        for dial in dials.values():
             dial.task.cancel()
         links, self._links = self._links, {}
         for link in links.values():
@@ -205,10 +206,17 @@ class Peers:
                 await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
                 attempts += 1
         finally:
-            dial = self._dials.pop(node)
-            if node in self._links:
-                for frame in dial.kept:
-                    self._links[node].send(frame)
+            self._dialled(node)
+
+    def _dialled(self, node: NodeId) -> None:
+        """The call that is under way is over, however it ended; what was kept for it goes out if there is a link."""
+        dial = self._dials.get(node)
+        if dial is None or dial.task is not asyncio.current_task():
+            return  # it was given up, and others may have been begun
+        del self._dials[node]
+        if node in self._links:
+            for frame in dial.kept:
+                self._links[node].send(frame)
 
     async def _call(self, node: NodeId) -> None:
         place, me = self._directory.places[node], self._directory.me

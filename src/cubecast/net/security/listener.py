@@ -8,6 +8,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from typing import Any
 
 from cubecast.net.addresses import Address
@@ -87,8 +88,21 @@ class TlsListener:
             arrival.task = self._start(self._receive(caller, f"{where[0]}:{where[1]}", arrival))
 
     async def _receive(self, caller: socket.socket, label: str, arrival: "_Arrival") -> None:
-        stranger, words = arrival.stranger, Words(caller)
         try:
+            if await self._let_in(caller, arrival):
+                return
+        except asyncio.CancelledError:
+            pass
+        except OSError as error:  # it went away before it said anything, or there are no more sockets
+            arrival.reason = explain(error)
+        caller.close()
+        if self._strangers.leave(arrival.stranger):
+            log.info("a caller was not let in: %s", arrival.reason, extra={"client": label})
+            self.on_refused(f"{label}: {arrival.reason}")
+
+    async def _let_in(self, caller: socket.socket, arrival: "_Arrival") -> bool:
+        """False when it was told why not."""
+        with closing(Words(caller)) as words:
             if await _first_byte(caller) != HANDSHAKE:
                 arrival.reason = "it does not speak TLS"
                 await words.say(framed(encode(Refused(NO_TLS, retry=False))))
@@ -97,15 +111,8 @@ class TlsListener:
             elif not await self._shake_hands(caller, arrival):
                 await words.say_what_tls_said()
             else:
-                return
-        except asyncio.CancelledError:
-            pass
-        finally:
-            words.close()
-        caller.close()
-        if self._strangers.leave(stranger):
-            log.info("a caller was not let in: %s", arrival.reason, extra={"client": label})
-            self.on_refused(f"{label}: {arrival.reason}")
+                return True
+        return False
 
     async def _is_its_turn(self, arrival: "_Arrival") -> bool:
         limits, now = self._strangers.limits, asyncio.get_running_loop().time()
