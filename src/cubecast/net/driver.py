@@ -199,7 +199,12 @@ class Driver:
         journal, self._journal = self._journal, None
         if journal is not None:
             log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
-            journal.abandon()
+            try:
+                journal.abandon()
+            except OSError as another:
+                log.error(
+                    "that journal could not be marked as lost; remove it before a trace is collected: %s", another
+                )
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None
