@@ -35,6 +35,14 @@ def header(frame: bytes) -> bytes:
     return HEADER.pack(length, length ^ _INVERTED, checksum(frame))
 
 
+def checksum(frame: bytes) -> int:
+    """Of a large one that just came it is known."""
+    known = _received.get(id(frame))
+    if known is not None and known[0] is frame:
+        return int.from_bytes(known[1][-4:])
+    return crc32(frame)
+
+
 def framed(frame: bytes) -> bytes:
     return header(frame) + frame
 
