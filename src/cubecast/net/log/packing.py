@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
-from cubecast.net.framing import LARGE, checksum
+from cubecast.net.checksums import checksum
 from cubecast.net.log.record import Packed, pack
 from cubecast.protocol.contract import Packet
 from cubecast.wire.codec import PAYLOADS, encode
 
+LARGE = 4096
+
 
 def as_it_came(payloads: Sequence[bytes], packet: Packet | None) -> Packed:
-    """A large packet is kept whole: its messages need not be packed again, and its checksum is known from its way.
+    """A large packet is kept whole: its messages need not be packed again.
 
     Of a small one that would be mostly names. An own publication is encoded here, before it is sent.
     """
