@@ -107,7 +107,7 @@ class TlsListener:
                 arrival.reason = "it does not speak TLS"
                 await words.say(framed(encode(Refused(NO_TLS, retry=False))))
             elif not await self._is_its_turn(arrival):
-                arrival.reason = f"too many handshakes from {stranger.address}"
+                arrival.reason = f"too many handshakes from {arrival.stranger.address}"
             elif not await self._shake_hands(caller, arrival):
                 await words.say_what_tls_said()
             else:
