@@ -81,7 +81,7 @@ def test_a_slow_reader_that_blocks_loses_nothing_and_stays_in_its_budget(where):
     async def main():
         async with cluster(2, topic_budget=20 * ONE_MESSAGE) as (ann, bob), cubecast.connect(bob.address) as thin:
             reader = bob if where == "node" else thin
-            async with reader.subscribe("t", gaps="raise", budget=20 * ONE_MESSAGE) as heard:
+            async with reader.subscribe("t", gaps="raise", budget=20 * ONE_MESSAGE, patience=60) as heard:
                 publishing = asyncio.create_task(publish(ann, 400))
                 most = 0
                 for number in range(400):

@@ -127,7 +127,7 @@ def test_batches_come_whole_and_begin_where_another_reader_stopped():
 def test_block_asks_the_node_to_wait_and_to_go_on():
     async def main():
         ann, bob, port = ends()
-        async with bob.subscribe("t", gaps="ignore", budget=4 * ONE) as heard:
+        async with bob.subscribe("t", gaps="ignore", budget=4 * ONE, patience=60) as heard:
             for value in range(20):
                 await ann.publish("t", number(value))
             assert port.calls == [("pause", 1)]

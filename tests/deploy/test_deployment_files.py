@@ -78,7 +78,7 @@ def test_systemd_likes_the_unit(tmp_path: Path):
     program = shutil.which("systemd-analyze")
     if program is not None:
         told = subprocess.run(
-            [program, "verify", tmp_path / UNIT.name], capture_output=True, text=True, timeout=60, check=False
+            [program, "verify", tmp_path / UNIT.name], capture_output=True, text=True, timeout=120, check=False
         )
         assert not [line for line in told.stderr.splitlines() if UNIT.name in line], told.stderr
 
@@ -119,7 +119,7 @@ def test_the_health_check_asks_where_the_image_answers():
 
 def test_a_node_needs_a_small_part_of_the_lock():
     script = ROOT / "scripts" / "node_requirements.py"
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
     named = re.findall(r"(?m)^([\w-]+)==", ended.stdout)
     assert ended.stdout.count("--hash=") >= len(named)
     assert not {"pyspark", "pandas", "matplotlib", "pytest", "numba"} & set(named)

@@ -147,7 +147,7 @@ def test_who_hangs_up_before_a_call_began_can_call_again():
 
 def test_status_tells_what_is_held_back_and_who_lives():
     async def main():
-        async with cluster(2) as (ann, bob), bob.subscribe("t", budget=200) as heard:
+        async with cluster(2) as (ann, bob), bob.subscribe("t", budget=200, patience=60) as heard:
             await ann.publish_batch("t", [bytes(100)] * 20)
 
             async def held_back() -> bool:

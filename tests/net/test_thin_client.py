@@ -170,7 +170,7 @@ def test_slow_readers_pause_the_node_through_the_connection():
     async def main():
         (door,) = await opened()
         ann, bob = await connected(door), await connected(door)
-        async with bob.subscribe("t", gaps="ignore", budget=2000) as heard:
+        async with bob.subscribe("t", gaps="ignore", budget=2000, patience=60) as heard:
             await ann.publish_batch("t", [b"%d" % number for number in range(100)], wait="stable")
             await until(lambda: ("pause", 1) in door.port.calls)
             await ann.publish_batch("t", [b"%d" % number for number in range(100, 200)], wait="stable")

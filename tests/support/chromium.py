@@ -51,7 +51,7 @@ class Chromium:
         self._playwright: Playwright
         self._browser: Browser
         self._contexts: dict[str, BrowserContext] = {}
-        self.run(self._start(), 60)
+        self.run(self._start())
 
     def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 180.0) -> Result:
         async def bounded() -> Result:
@@ -62,7 +62,9 @@ class Chromium:
 
     async def _start(self) -> None:
         self._playwright = await async_playwright().start()
-        self._browser = await self._playwright.chromium.launch(executable_path=installed(), args=FLAGS)
+        self._browser = await self._playwright.chromium.launch(
+            executable_path=installed(), args=FLAGS, timeout=2 * PATIENCE
+        )
 
     @asynccontextmanager
     async def page(self, url: str, *, calm: bool = True, **options: Any) -> AsyncIterator[Page]:

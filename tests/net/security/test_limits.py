@@ -10,7 +10,8 @@ import pytest
 
 from cubecast.api.connect import connect
 from cubecast.errors import CubecastError
-from cubecast.net.framing import HEADER, MAX_FRAME, checksum, framed
+from cubecast.net.checksums import checksum
+from cubecast.net.framing import HEADER, MAX_FRAME, framed
 from cubecast.net.gateway_messages import Publish, StatusRequest, Subscribe, Unsubscribe
 from cubecast.net.gateway_messages import encode as said
 from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
