@@ -39,9 +39,9 @@ class World:
         path = by.issue(Subject(name, "cubecast", nodes, not nodes, **more))
         return TlsSettings(cert=path, key=path.with_suffix(".key"), ca=self.ca)
 
-    async def node(self, by: Authority, name: str, *join: LiveNode) -> LiveNode:
+    async def node(self, by: Authority, name: str, *join: LiveNode, **times: float) -> LiveNode:
         tls = replace(self.settings(by, name), revoked=self.revoked)
-        node = LiveNode(NodeConfig(tls=tls, join=tuple(one.address for one in join), **FAST))
+        node = LiveNode(NodeConfig(tls=tls, join=tuple(one.address for one in join), **FAST | times))
         await node.start()
         return node
 
@@ -60,8 +60,8 @@ WAYS = {
 def test_open_connections_end_with_what_they_were_opened_by(tmp_path, way):
     async def main():
         world = World(tmp_path)
-        node = await world.node(world.ours, "node")
-        good = await world.node(world.ours, "good-node", node)
+        node = await world.node(world.ours, "node", patience=3.0)
+        good = await world.node(world.ours, "good-node", node, patience=3.0)
         bad = await world.node(world.theirs, "other-node", node)
         friend = await client_of(node, world.settings(world.ours, "client", ()))
         nobody = await client_of(node, TlsSettings(ca=world.ca))
