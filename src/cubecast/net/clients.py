@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -17,6 +18,9 @@ from cubecast.net.security.guarded_port import GuardedPort
 from cubecast.net.security.policy import Policy
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.topic_shares import TopicShares
+
+if TYPE_CHECKING:
+    from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +108,13 @@ class Clients:
                 link.abort("the new policy does not know it")
             else:
                 guarded.renew(principal)
+
+    def check_certificates(self, trust: "Trust") -> None:
+        """Whose certificate would not be believed any more has to go, whatever else it showed."""
+        for link in list(self._gateways):
+            objection = trust.objection(link.chain()) if isinstance(link, Connection) else None
+            if objection is not None:
+                link.abort(objection)
 
     def left(self, link: Link, error: Exception | None) -> None:
         self._gateways.pop(link).close()

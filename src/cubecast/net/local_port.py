@@ -25,6 +25,7 @@ from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 from cubecast.net.turn import Turn
+from cubecast.protocol.contract import Packet
 from cubecast.wire.codec import MAX_PACKET_BYTES
 
 log = logging.getLogger(__name__)
@@ -243,17 +244,21 @@ class LocalPort:
 
     # What the machine says
 
-    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+    def on_deliver(
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
+    ) -> None:
         if self.recorder is None:
             self._subscriptions.deliver(topic, message, payloads)
         elif not self.recorder.holds(topic, message, payloads):
-            self.deliver(topic, message, payloads)
+            self.deliver(topic, message, payloads, packet)
 
-    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+    def deliver(
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
+    ) -> None:
         """Into the log, where there is one, and to everybody who listens."""
         logged = None
         if self.recorder is not None:
-            logged = self.recorder.on_deliver(topic, message, payloads)
+            logged = self.recorder.on_deliver(topic, message, payloads, packet)
             if message[:2] == self.recorder.me and topic in self._outgoing:
                 self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
         self._subscriptions.deliver(topic, message, payloads, logged)
