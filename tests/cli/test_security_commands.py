@@ -129,7 +129,7 @@ def test_files_that_cannot_be_written_or_are_something_else(made, tmp_path):
     assert f"cannot make {below}" in complaint("certs", "init", below)
     assert f"cannot write {below}" in complaint("token", "new", "a", "--out", below)
     assert f"cannot write {below}" in complaint("token", "key", "a", "--out", below)
-    assert "cannot remember its incarnation" in complaint("node", "--data", tmp_path / "file")
+    assert "file cannot be this node's data directory: " in complaint("node", "--data", tmp_path / "file")
     assert "inputs cannot be recorded in" in complaint("node", "--set", f"inputs={below}")
     (tmp_path / "data" / "incarnation").mkdir(parents=True)
     assert "incarnation: Is a directory" in complaint("node", "--data", tmp_path / "data")

@@ -9,7 +9,7 @@ import pytest
 from cubecast.check import check_directory
 from cubecast.check.verdict import Verdict
 from cubecast.errors import BadInput
-from cubecast.net import input_log, joining
+from cubecast.net import input_log, memory
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from cubecast.report.live_tracing import collect_journals
@@ -119,7 +119,7 @@ def test_a_new_incarnation_that_cannot_be_remembered_is_lived_all_the_same(tmp_p
         def full(directory):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(joining, "sync_directory", full)
+        monkeypatch.setattr(memory, "sync_directory", full)
         live.port.on_reincarnated(7)
         assert live.place.incarnation == 7 and live.port.recorder.me == (live.place.node, 7)
         await live.close()

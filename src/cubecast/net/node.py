@@ -17,9 +17,10 @@ from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
-from cubecast.net.joining import Admission, apply_for_a_place, remember
+from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.recorder import open_recorder
+from cubecast.net.memory import claim, remember
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -82,6 +83,8 @@ class LiveNode:
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = self._is_filled = False
+        self._give_back: Callable[[], None] = lambda: None
+        """Gives up the data directory."""
 
     def _check_certificates(self, trust: "Trust") -> None:
         self._peers.check_certificates(trust)
@@ -99,6 +102,7 @@ class LiveNode:
         if warning is not None:
             log.warning(warning)
         try:
+            self._give_back = claim(self.config)
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
@@ -337,6 +341,8 @@ class LiveNode:
         self.port.shut(None)
         if self.port.recorder is not None:
             await self.port.recorder.close()
+        give_back, self._give_back = self._give_back, lambda: None
+        give_back()
 
     # The machine
 
