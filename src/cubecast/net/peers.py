@@ -246,8 +246,10 @@ class Peers:
         events = self._events
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
-            if frames[0][0] == CONTROL or (len(frames) > 1 and any(frame[0] == CONTROL for frame in frames)):
-                frames = self._take_control(node, frames)
+            for frame in frames:
+                if frame[0] == CONTROL:
+                    frames = self._take_control(node, frames)
+                    break
             events.packets(node, frames)
 
         log.info("linked to node %s", node, extra={"peer": node})

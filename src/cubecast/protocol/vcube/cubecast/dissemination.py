@@ -59,7 +59,9 @@ class Dissemination:
         return self._context.registry.living(copy.destinations) & ~copy.covered
 
     def is_stable(self, source: Life, counter: Counter) -> bool:
-        return counter <= self.stable.get(source, 0) or self._context.is_closed(source)
+        if counter <= self.stable.get(source, 0):
+            return True
+        return bool(self._context.closed) and self._context.is_closed(source)
 
     def find(self, source: Life, counter: Counter) -> Copy | None:
         """The kept publication with this message in it."""
@@ -72,8 +74,7 @@ class Dissemination:
 
     def originate(self, packet: Publication, destinations: Destinations) -> Copy:
         """An own publication sets out."""
-        source = Life(*packet.message[:2])
-        copy = self._keep(source, packet, destinations)
+        copy = self._keep(self._context.registry.known[self._context.node], packet, destinations)
         copy.duty = EVERYBODY
         return copy
 
@@ -106,7 +107,8 @@ class Dissemination:
     def advance(self, copy: Copy, *, again: bool = False) -> None:
         """Acknowledge what is done, hand on what is not; `again` repeats what was not answered."""
         missing = self.missing(copy)
-        self._answer_parents(copy, missing)
+        if copy.parents:
+            self._answer_parents(copy, missing)
         postponed, copy.postponed = copy.postponed, 0
         wanted = missing & copy.duty
         if wanted:
@@ -115,11 +117,10 @@ class Dissemination:
             self._wake(copy.source)
 
     def _answer_parents(self, copy: Copy, missing: int) -> None:
-        if copy.parents:
-            answered = [parent for parent, part in copy.parents.items() if not missing & part]
-            for parent in answered:
-                del copy.parents[parent]
-                self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
+        answered = [parent for parent, part in copy.parents.items() if not missing & part]
+        for parent in answered:
+            del copy.parents[parent]
+            self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
 
     def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
         """A child answers for its block; the copy, when it is one we keep."""
