@@ -176,14 +176,16 @@ class LocalPort:
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
-        with self.turn:
-            self.turn.is_short = len(dirty) == 1
+        self.turn.hold(is_short=len(dirty) == 1)
+        try:
             for out in dirty:
                 out.is_dirty = False
                 if self._subscriptions.is_paused(out.topic):
                     continue  # publishing here would deliver here, where somebody is full
                 if out.is_worth_a_call:
                     self._call("publish", out.topic, out.take(), out.is_awaited)
+        finally:
+            self.turn.release()
 
     def publishes(self, topic: Topic) -> bool:
         """Was anything published on it here?"""

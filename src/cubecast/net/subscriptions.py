@@ -32,7 +32,8 @@ class Subscriptions:
         self._wild: dict[int, Subscription] = {}
         """Those with wildcards, to be asked about each new topic."""
         self._numbers = 0
-        self._by_topic: dict[Topic, list[Subscription]] = {}
+        self._by_topic: dict[Topic, tuple[Subscription, ...]] = {}
+        """Replaced, never changed: a sink that has had enough unsubscribes while it is called."""
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
         self.withholds: Callable[[Topic], bool] = lambda topic: False
@@ -54,7 +55,7 @@ class Subscriptions:
         subscription = self._all[number]
         first = not subscription.is_wild and not self.names(topic)
         subscription.topics[topic] = None
-        self._by_topic.setdefault(topic, []).append(subscription)
+        self._by_topic[topic] = (*self._by_topic.get(topic, ()), subscription)
         return first
 
     def attach_known(self, number: int) -> None:
@@ -74,7 +75,7 @@ class Subscriptions:
         self._wild.pop(number, None)
         if subscription is not None:
             for topic in subscription.topics:
-                self._by_topic[topic].remove(subscription)
+                self._by_topic[topic] = tuple(one for one in self._by_topic[topic] if one is not subscription)
             subscription.sink.on_end(None)
         return subscription
 
@@ -97,8 +98,7 @@ class Subscriptions:
     def deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
     ) -> None:
-        # A copy, because a sink that has had enough unsubscribes while it is called.
-        for subscription in tuple(self._by_topic.get(topic, ())):
+        for subscription in self._by_topic.get(topic, ()):
             if logged is None:
                 subscription.sink.on_batch(topic, message, payloads)
             else:
@@ -114,7 +114,7 @@ class Subscriptions:
             self._reopening.discard(topic)
             if not self.withholds(topic):
                 self.gap(GapNotice(topic, (), COMPLETE))
-        for subscription in list(self._by_topic.get(topic, ())):
+        for subscription in self._by_topic.get(topic, ()):
             self.check_ready(subscription)
 
     def interest_known(self, patterns: Collection[str]) -> None:
@@ -143,7 +143,7 @@ class Subscriptions:
             asyncio.get_running_loop().call_soon(check)
 
     def gap(self, notice: GapNotice) -> None:
-        for subscription in list(self._by_topic.get(notice.topic, ())):
+        for subscription in self._by_topic.get(notice.topic, ()):
             subscription.sink.on_gap(notice)
 
     # Looking

@@ -60,6 +60,7 @@ class TopicState:
         self._starts: list[tuple[Counter, int]] = []
         self._owed = 0
         """Mask of the nodes that were not told yet that what they keep is stable."""
+        self._hurry_from = context.parameters.hurry_from
 
     def found(self, members: int) -> None:
         """These nodes subscribed before the start, and everybody knows."""
@@ -200,10 +201,9 @@ class TopicState:
             tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
             named,
             self.stable,
-            self.hurried or self.is_pressed or self.unstable + 1 >= context.parameters.hurry_from,
+            self.hurried or self.is_pressed or self.unstable + 1 >= self._hurry_from,
         )
-        claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
-        context.emit(Published(self._topic, first, len(payloads), claimed))
+        context.emit(Published(self._topic, first, len(payloads), direct))
         self._owed &= ~destinations.mask
         copy = self.dissemination.originate(packet, destinations)
         self.barrier.published(copy)
@@ -222,6 +222,8 @@ class TopicState:
 
     def _note_starts(self, first: Counter, destinations: Destinations) -> None:
         """A member's starting counter is repeated until the publication that first addressed it is stable."""
+        if destinations is self._previous and not self._starts:
+            return  # the usual case
         joined = destinations.without(self._previous)
         self._previous = destinations
         self._starts = [
