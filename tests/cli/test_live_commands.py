@@ -8,7 +8,9 @@ from time import monotonic
 
 import pytest
 
+from cubecast.api.connect import connect
 from support.commands import DEADLINE, RunningNode, complaint, cubecast, running, running_node
+from support.running import run
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,26 @@ def test_wildcards_and_json(pair: tuple[RunningNode, RunningNode]):
         source = {"topic": "orders.eu", "source": second.node, "incarnation": 0}
         assert heard == [source | {"counter": number, "data": "tea"} for number in (1, 2)]
         assert subscriber.stop() == 0
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)], ids=["text", "json"])
+def test_a_garbled_message_does_not_end_the_listening(pair: tuple[RunningNode, RunningNode], how: tuple[str, ...]):
+    """Anybody who may publish can send one, past what our clients put around what they publish."""
+
+    async def garble(address: str) -> None:
+        client = await connect(address)
+        client._port.publish("garbled", [b"\xc1\x7f nonsense"])
+        await client.publish("garbled", "after it", wait="stable")
+        await client.close()
+
+    first, second = pair
+    with running("sub", "garbled", "--node", first.address, "--count", 2, *how, errors_too=True) as subscriber:
+        assert subscriber.line() == "subscribed to garbled"
+        run(garble(second.address))
+        lines = [subscriber.line(), subscriber.line()]
+        assert "kind" in lines[0] and "after it" in lines[1]
+        assert not how or json.loads(lines[0])["base64"] == "wX8gbm9uc2Vuc2U="
+        assert subscriber.process.wait(DEADLINE) == 0
 
 
 def test_what_was_said_before_can_be_read_from_the_log(tmp_path: Path):

@@ -10,6 +10,7 @@ import click
 
 from cubecast.api.message import Gap, Message
 from cubecast.cli.client_options import client_options, connecting
+from cubecast.errors import RemoteProtocolError
 from cubecast.net.log.since import Since, parse
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_pattern, is_pattern
@@ -57,18 +58,28 @@ async def _print(pattern: str, since: Since | None, count: int | None, as_json: 
 
 
 def _as_text(message: Message, show_topic: bool) -> str:
-    text = message.body().decode(errors="replace")
+    try:
+        text = message.body().decode(errors="replace")
+    except RemoteProtocolError as error:
+        text = f"({error})"  # somebody sent what no client of ours sends: that is no reason to stop listening
     return f"{message.topic} {text}" if show_topic else text
 
 
 def _as_json(message: Message) -> dict[str, Any]:
-    data = message.data
-    content = {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else {"data": data}
     about = {"topic": message.topic, "source": message.source, "incarnation": message.incarnation}
     logged = {} if message.offset is None else {"offset": message.offset, "time": message.time}
+    try:
+        content = _content(message)
+    except RemoteProtocolError as error:
+        content = {"garbled": str(error), "base64": base64.b64encode(message.sealed).decode()}
+    return {**about, "counter": message.counter, **logged, **content}
+
+
+def _content(message: Message) -> dict[str, Any]:
+    data = message.data
+    content = {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else {"data": data}
     named = {"principal": message.principal, "headers": message.headers}
-    named = {name: value for name, value in named.items() if value}
-    return {**about, "counter": message.counter, **logged, **content, **named}
+    return content | {name: value for name, value in named.items() if value}
 
 
 def _missing(gap: Gap) -> str:
