@@ -141,6 +141,18 @@ def test_gaps_refusals_and_lost_nodes_are_shown(chromium):
     chromium.run(main())
 
 
+def test_what_cannot_be_read_does_not_end_the_conversation(chromium):
+    async def main():
+        async with cluster(1, http=HTTP) as (node,), chatting(chromium, node, "ann") as ann:
+            node._port.publish("chat.room", [b"\xc1\x7f nonsense"])
+            await node.publish("chat.room", "after it", headers={"by": "bob"})
+            (message,) = await shown(ann, 1)
+            assert message["text"] == "after it"
+            assert "something that cannot be read" in await ann.inner_text("#log")
+
+    chromium.run(main())
+
+
 def test_over_tls_with_a_token(chromium):
     """What is published carries the name the token proves, whatever name was typed."""
 

@@ -30,11 +30,23 @@ async function read(heard, log) {
   try {
     for await (const event of heard) {
       if (event instanceof Gap) log.gap(event);
-      else log.message(event);
+      else show(event, log);
     }
     log.notice("the conversation is over");
   } catch (error) {
     log.notice(error.message);
+  }
+}
+
+/**
+ * Anybody may publish anything here: what cannot be read is said, and the conversation goes on.
+ * @param {import("../cubecast.js").Message} message @param {Log} log
+ */
+function show(message, log) {
+  try {
+    log.message(message);
+  } catch (error) {
+    log.notice(`something that cannot be read: ${error.message}`);
   }
 }
 
