@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from cubecast.net.connection import FULL_ABOVE, Connection
-from cubecast.net.framing import Splitter, framed
+from cubecast.net.framing import HEADER, Splitter, framed
 from support.running import run
 
 
@@ -70,7 +70,7 @@ def test_what_leaves_at_once_is_there_in_the_same_turn_behind_what_was_queued():
             await asyncio.sleep(0)
             with pytest.raises(BlockingIOError):
                 theirs.recv(1000)
-            assert (connection.traffic.frames_out, connection.traffic.bytes_out) == (2, 12 + 5 + 12 + 6)
+            assert (connection.traffic.frames_out, connection.traffic.bytes_out) == (2, 2 * HEADER.size + 5 + 6)
             connection.close()
 
     run(main())

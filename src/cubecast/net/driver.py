@@ -26,6 +26,7 @@ from cubecast.protocol.contract import (
     InterestKnown,
     InterestMatched,
     Observe,
+    Packet,
     Published,
     Reincarnated,
     Send,
@@ -48,7 +49,9 @@ log = logging.getLogger(__name__)
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
-    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None: ...
+    def on_deliver(
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None
+    ) -> None: ...
     def on_published(self, topic: Topic, count: int) -> None: ...
     def on_acknowledged(self, topic: Topic, counter: int) -> None: ...
     def on_failed(self, topic: Topic, count: int, reason: str) -> None: ...
@@ -194,7 +197,12 @@ class Driver:
         journal, self._journal = self._journal, None
         if journal is not None:
             log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
-            journal.abandon()
+            try:
+                journal.abandon()
+            except OSError as another:
+                log.error(
+                    "that journal could not be marked as lost; remove it before a trace is collected: %s", another
+                )
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None
@@ -249,7 +257,7 @@ class Driver:
             if type(effect) is Deliver:  # the frequent ones like this: patterns cost more than what is done
                 if turn.is_short and turn.writers:
                     turn.end()  # forward, then deliver
-                listener.on_deliver(effect.topic, effect.message, effect.payloads)
+                listener.on_deliver(effect.topic, effect.message, effect.payloads, effect.packet)
             elif type(effect) is Send:
                 packet = effect.packet
                 frame = packet.frame
