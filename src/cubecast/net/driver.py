@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.framing import known_checksum
 from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
@@ -111,6 +112,7 @@ class Driver:
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
+                packet.checksum = known_checksum(frame)
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
                 elif self._is_watched or self._is_busy:

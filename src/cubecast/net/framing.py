@@ -33,12 +33,10 @@ def header(frame: bytes) -> bytes:
     return HEADER.pack(length, length ^ _INVERTED, crc32(frame))
 
 
-def checksum(frame: bytes) -> int:
-    """Of a large one that just came it is known."""
+def known_checksum(frame: bytes) -> int | None:
+    """Of a large one that came with the last read."""
     known = _received.get(id(frame))
-    if known is not None and known[0] is frame:
-        return int.from_bytes(known[1][-4:])
-    return crc32(frame)
+    return int.from_bytes(known[1][-4:]) if known is not None and known[0] is frame else None
 
 
 def framed(frame: bytes) -> bytes:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cubecast.ids import Topic
-from cubecast.net.log.index import PLACES, Account, Placed, insert, row_of, topic_row
+from cubecast.net.log.entering import INSTEAD, Row, enter, prepare
+from cubecast.net.log.index import Account, Placed, row_of, source_row, topic_row
 from cubecast.net.log.load import newest_of
-from cubecast.net.log.record import row_checksum
 from cubecast.net.log.segments import Junk, scan, segment_numbers, segment_path
 
 AT_ONCE = 1000
@@ -56,12 +56,14 @@ def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping
 def rebuild(directory: Path, database: sqlite3.Connection) -> None:
     """The whole index. Where the same offset was written twice, as by a repair, the later one counts."""
     topics: dict[str, int] = {}
-    rows = []
+    rows: list[Row] = []
+    prepare(database)
     for number in segment_numbers(directory):
         for piece in scan(directory, number):
             if not isinstance(piece, Junk):
                 place, record = piece
-                rows.append(row_of(topics.setdefault(record.topic, len(topics) + 1), record.mark, place))
+                row = row_of(topics.setdefault(record.topic, len(topics) + 1), record.mark, place)
+                rows.append((INSTEAD, *row[1:]))
                 if len(rows) >= AT_ONCE:
                     _insert(database, rows)
     _insert(database, rows)
@@ -70,17 +72,16 @@ def rebuild(directory: Path, database: sqlite3.Connection) -> None:
         _drop_covered(database, number)
         query = "SELECT min(offset), max(offset + count - 1), sum(length) FROM batches WHERE topic=?"
         account = Account(number, *database.execute(query, (number,)).fetchone())
-        database.execute("INSERT INTO topics VALUES (?,?,?,?,?,?)", topic_row(topic, account))
+        enter(database, [topic_row(topic, account)])
         for (source,) in database.execute("SELECT DISTINCT source FROM batches WHERE topic=?", (number,)).fetchall():
             position = newest_of(database, number, source) or (-1, 0)
-            row = number, source, *position, row_checksum(number, source, *position)
-            database.execute("INSERT INTO sources VALUES (?,?,?,?,?)", row)
+            enter(database, [source_row(number, source, *position)])
     database.execute("COMMIT")
 
 
-def _insert(database: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
+def _insert(database: sqlite3.Connection, rows: list[Row]) -> None:
     database.execute("BEGIN IMMEDIATE")
-    insert(database, "INSERT OR REPLACE INTO batches VALUES", PLACES, rows)
+    enter(database, rows)
     database.execute("COMMIT")
     rows.clear()
 

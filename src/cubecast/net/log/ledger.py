@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cubecast.ids import Topic
 from cubecast.net.log.index import Hole, Index, Placed
 from cubecast.net.log.marks import Marks
-from cubecast.net.log.record import Damage, Entry, Mark, Record, entry_of
+from cubecast.net.log.record import Damage, Entry, Record, entry_of
 from cubecast.net.log.segments import Segments
 
 SYNC_COMMITS = 200
@@ -29,7 +29,7 @@ class Ledger:
         with self._written(entries) as placed:
             self.index.enter(placed, [item for item in items if isinstance(item, Hole)])
         if entries:
-            self._marks.add([Mark(*entry[:5]) for entry in entries])
+            self._marks.add([entry[:5] for entry in entries])
         self._commits += 1
         if self._commits >= SYNC_COMMITS or self._marks.is_full:
             self.sync()

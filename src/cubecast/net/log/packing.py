@@ -1,8 +1,9 @@
 """What a log writes for a batch that was delivered: where it can, the very bytes it came in."""
 
 from collections.abc import Sequence
+from zlib import crc32
 
-from cubecast.net.framing import LARGE, checksum
+from cubecast.net.framing import LARGE
 from cubecast.net.log.record import Packed, pack
 from cubecast.protocol.contract import Packet
 from cubecast.wire.codec import PAYLOADS, encode
@@ -18,4 +19,7 @@ def as_it_came(payloads: Sequence[bytes], packet: Packet | None) -> Packed:
     frame = packet.frame
     if frame is None:
         frame = packet.frame = encode(packet)
-    return pack(payloads) if len(frame) < LARGE else Packed(len(payloads), frame, checksum(frame), PAYLOADS)
+    if len(frame) < LARGE:
+        return pack(payloads)
+    checksum = packet.checksum
+    return Packed(len(payloads), frame, crc32(frame) if checksum is None else checksum, PAYLOADS)
