@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cubecast.ids import Topic
 from cubecast.net.log.entering import INSTEAD, Row, enter, prepare
-from cubecast.net.log.index import Account, Placed, row_of, source_row, topic_row
+from cubecast.net.log.index import Account, row_of, source_row, topic_row
 from cubecast.net.log.load import newest_of
-from cubecast.net.log.segments import Junk, scan, segment_numbers, segment_path
+from cubecast.net.log.segments import Junk, Placed, scan, segment_numbers, segment_path
 
 AT_ONCE = 1000
 """Frames entered in one transaction."""
@@ -41,11 +41,11 @@ def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping
             tail.is_clean = tail.is_clean and junk is None
             junk = piece if isinstance(piece, Junk) else None
             if not isinstance(piece, Junk):
-                place, record = piece
-                tail.file, tail.end = number, place.start + place.length
-                account = accounts.get(record.topic)
-                if account is None or record.offset > account.last:
-                    tail.found.append((record.mark, place))
+                topic, offset, *_, start, length = piece
+                tail.file, tail.end = number, start + length
+                account = accounts.get(topic)
+                if account is None or offset > account.last:
+                    tail.found.append(piece)
         if junk is not None:
             where = segment_path(directory, number)
             tail.notes.append(f"{where}: {junk.length} bytes from {junk.start} on are not whole frames: {junk.why}")
@@ -61,9 +61,7 @@ def rebuild(directory: Path, database: sqlite3.Connection) -> None:
     for number in segment_numbers(directory):
         for piece in scan(directory, number):
             if not isinstance(piece, Junk):
-                place, record = piece
-                row = row_of(topics.setdefault(record.topic, len(topics) + 1), record.mark, place)
-                rows.append((INSTEAD, *row[1:]))
+                rows.append(row_of(topics.setdefault(piece[0], len(topics) + 1), piece, INSTEAD))
                 if len(rows) >= AT_ONCE:
                     _insert(database, rows)
     _insert(database, rows)

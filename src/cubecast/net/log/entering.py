@@ -7,6 +7,7 @@ View and triggers are the connection's own, not the file's: nothing that happens
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 BATCH, INSTEAD, TOPIC, SOURCE, DAMAGE = range(1, 6)
@@ -16,7 +17,7 @@ SIZES: Final = (4, 16, 64, 256)
 WIDTH: Final = 11
 
 Row = tuple[Any, ...]
-"""The kind, then the columns of its table."""
+"""The kind, then the columns of its table, then nothing up to the full width."""
 
 _columns = [f"c{number}" for number in range(WIDTH)]
 
@@ -54,9 +55,13 @@ _SCRIPT = "PRAGMA temp_store=MEMORY; CREATE TEMP VIEW IF NOT EXISTS entered AS S
         )
     ),
 )
-_row = f"({','.join('?' * WIDTH)})"
-_statements = {size: f"INSERT INTO entered VALUES {','.join([_row] * size)}" for size in SIZES}
+_places = f"({','.join('?' * WIDTH)})"
+_statements = {size: f"INSERT INTO entered VALUES {','.join([_places] * size)}" for size in SIZES}
 _nothing: Row = (None,) * WIDTH
+
+
+def row(*values: Any) -> Row:
+    return values + _nothing[len(values) :]
 
 
 def prepare(database: sqlite3.Connection) -> None:
@@ -68,12 +73,7 @@ def enter(database: sqlite3.Connection, rows: Sequence[Row]) -> None:
     for begin in range(0, len(rows), SIZES[-1]):
         some = rows[begin : begin + SIZES[-1]]
         size = next(size for size in SIZES if size >= len(some))
-        values: list[Any] = []
-        for row in some:
-            values += row
-            values += _nothing[len(row) :]
-        values += _nothing * (size - len(some))
-        database.execute(_statements[size], values)
+        database.execute(_statements[size], [*chain.from_iterable(some), *_nothing * (size - len(some))])
 
 
 def fits(rows: Sequence[Row]) -> bool:

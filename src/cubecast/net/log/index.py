@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, fits, prepare
-from cubecast.net.log.record import Damage, Entry, Mark, Run, row_checksum
-from cubecast.net.log.segments import Place
+from cubecast.net.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, fits, prepare, row
+from cubecast.net.log.record import Damage, Run, row_checksum
+from cubecast.net.log.segments import Placed
 
 encode_runs = msgspec.msgpack.Encoder().encode
 decode_runs = msgspec.msgpack.Decoder(tuple[Run, ...]).decode
@@ -34,7 +34,6 @@ class Account:
     bytes: int = 0
 
 
-Placed = tuple[Entry | Mark, Place]
 _Newest = dict[tuple[int, int], tuple[int, int]]
 
 
@@ -49,11 +48,10 @@ class Index:
         rows: list[Row] = []
         touched: dict[Topic, Account] = {}
         newest: _Newest = {}
-        for entry, place in entries:
-            topic, offset, many, first = entry[:4]
+        for topic, offset, many, first, at, file, start, length in entries:
             account = touched.get(topic) or self._touch(touched, topic)
-            rows.append(row_of(account.number, entry, place))
-            account.bytes += place[2]
+            rows.append((BATCH, account.number, offset, many, at, *first, file, start, length))
+            account.bytes += length
             account.last = max(account.last, offset + many - 1)
             _note(newest, account.number, first, many)
         for topic, damage in holes:
@@ -83,8 +81,8 @@ class Index:
             (lost,) = self.database.execute(query, range_).fetchone()
             self.database.execute("DELETE FROM batches WHERE topic=? AND offset BETWEEN ? AND ?", range_)
             self.database.execute("DELETE FROM damage WHERE topic=? AND first=? AND last=?", range_)
-            account.bytes += sum(place.length for _, place in entries) - lost
-            rows = [row_of(account.number, *one) for one in entries]
+            account.bytes += sum(entry[-1] for entry in entries) - lost
+            rows = [row_of(account.number, entry) for entry in entries]
             enter(self.database, rows + _kept({topic: account}, {}))
         self.accounts[topic] = account
 
@@ -108,7 +106,7 @@ class Index:
         """These rows' messages are elsewhere now. They get new numbers: rows are in the order of the segments."""
         with self._transaction():
             self.database.executemany("DELETE FROM batches WHERE seq=?", [(row,) for row in rows])
-            enter(self.database, [row_of(self.accounts[entry.topic].number, entry, place) for entry, place in entries])
+            enter(self.database, [row_of(self.accounts[entry[0]].number, entry) for entry in entries])
 
     def shrink(self, pages: int) -> None:
         """Give room back to the file system, when there is more than new entries will soon need."""
@@ -151,13 +149,13 @@ def topic_checksum(topic: Topic, account: Account) -> int:
     return row_checksum(account.number, topic, account.first, account.last, account.bytes)
 
 
-def row_of(number: int, entry: Entry | Mark, place: Place) -> Row:
-    _, offset, many, first, at = entry[:5]
-    return BATCH, number, offset, many, at, *first, *place
+def row_of(number: int, entry: Placed, kind: int = BATCH) -> Row:
+    _, offset, many, first, at, *place = entry
+    return kind, number, offset, many, at, *first, *place
 
 
 def _damage_row(account: Account, damage: Damage) -> Row:
-    return DAMAGE, account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why
+    return row(DAMAGE, account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why)
 
 
 def _kept(touched: dict[Topic, Account], newest: _Newest) -> list[Row]:
@@ -167,14 +165,17 @@ def _kept(touched: dict[Topic, Account], newest: _Newest) -> list[Row]:
 
 
 def topic_row(topic: Topic, account: Account) -> Row:
-    return TOPIC, account.number, topic, account.first, account.last, account.bytes, topic_checksum(topic, account)
+    checksum = topic_checksum(topic, account)
+    return row(TOPIC, account.number, topic, account.first, account.last, account.bytes, checksum)
 
 
 def source_row(topic: int, source: int, incarnation: int, counter: int) -> Row:
-    return SOURCE, topic, source, incarnation, counter, row_checksum(topic, source, incarnation, counter)
+    return row(SOURCE, topic, source, incarnation, counter, row_checksum(topic, source, incarnation, counter))
 
 
 def _note(newest: _Newest, number: int, first: MessageId, count: int) -> None:
-    key, position = (number, first.source), (first.incarnation, first.counter + count - 1)
-    if newest.get(key, (-1, 0)) < position:
+    source, incarnation, counter = first
+    key, position = (number, source), (incarnation, counter + count - 1)
+    known = newest.get(key)
+    if known is None or known < position:
         newest[key] = position

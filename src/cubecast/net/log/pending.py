@@ -65,7 +65,7 @@ class Pending:
         self._items.append((item, size))
         self._turn.append(item)
         self._turn_bytes += size
-        if self._turn_bytes > ENOUGH or not self.has_room:
+        if self._turn_bytes > ENOUGH or self.bytes >= self.budget:
             self.hand_over()
         elif self._due is None:
             self._due = self._loop.call_later(LINGER, self.hand_over)

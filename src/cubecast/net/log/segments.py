@@ -8,10 +8,11 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from cubecast.ids import MessageId, Topic
 from cubecast.net.log.output import Output
-from cubecast.net.log.record import MAGIC, Broken, Entry, Record, decode_frame, frame_length, opening_and_head
+from cubecast.net.log.record import MAGIC, Broken, Entry, decode_frame, frame_length, opening_and_head
 
 SEGMENT_BYTES = 64 << 20
 MOST = 1 << 31
@@ -21,12 +22,8 @@ MOST_OPEN = 8
 _name = re.compile(r"log\.(\d{8})\.segment")
 
 
-class Place(NamedTuple):
-    """Where a frame is."""
-
-    file: int
-    start: int
-    length: int
+Placed: TypeAlias = tuple[Topic, int, int, MessageId, float, int, int, int]
+"""A batch by name, as a `Mark`, and where its frame is: file, start, length. A mere tuple, made by the thousand."""
 
 
 class Junk(NamedTuple):
@@ -67,31 +64,31 @@ class Segments:
             sync_directory(self.directory)
         return output
 
-    def write(self, entries: Sequence[Entry]) -> list[Place]:
+    def write(self, entries: Sequence[Entry]) -> list[Placed]:
         """On the disk when this returns. They count once `keep` is called."""
         if self.end >= SEGMENT_BYTES:
             self._file.close()
             self.number, self.end = self.number + 1, 0
             self._file = self._open()
-        places: list[Place] = []
+        placed: list[Placed] = []
         parts: list[bytes] = []
         start = self.end
         for entry in entries:
-            head = opening_and_head(entry)
-            length = len(head) + len(entry.block)
-            parts += head, entry.block
-            places.append(Place(self.number, start, length))
+            head, block = opening_and_head(entry), entry.block
+            length = len(head) + len(block)
+            parts += head, block
+            placed.append((*entry[:5], self.number, start, length))
             start += length
         if self._limit and self.size + start - self.end > self._limit:
             raise OSError(errno.ENOSPC, f"the log is full: it may have {self._limit} bytes")
         self._file.write(parts, self.end)
         self._file.sync()
-        return places
+        return placed
 
-    def keep(self, placed: Sequence[tuple[Entry, Place]]) -> None:
+    def keep(self, placed: Sequence[Placed]) -> None:
         if placed:
-            place = placed[-1][1]
-            self.end = self._sizes[self.number] = place.start + place.length
+            *_, start, length = placed[-1]
+            self.end = self._sizes[self.number] = start + length
 
     def cut_off(self) -> None:
         """What was written last does not count."""
@@ -150,7 +147,7 @@ class SegmentReader:
         self._files.clear()
 
 
-def scan(directory: Path, number: int, start: int = 0) -> Iterator[tuple[Place, Record] | Junk]:
+def scan(directory: Path, number: int, start: int = 0) -> Iterator[Placed | Junk]:
     """Every frame of a file from there on, and what lies between them and is none."""
     path = segment_path(directory, number)
     data = memoryview(path.read_bytes() if path.exists() else b"")
@@ -158,7 +155,8 @@ def scan(directory: Path, number: int, start: int = 0) -> Iterator[tuple[Place, 
         length, why = frame_length(data, start), "no frame begins here"
         if length and start + length <= len(data):
             try:
-                yield Place(number, start, length), decode_frame(data[start : start + length])
+                record = decode_frame(data[start : start + length])
+                yield record.topic, record.offset, len(record.payloads), record.first, record.at, number, start, length
                 start += length
                 continue
             except Broken as error:
