@@ -12,8 +12,9 @@ from typing import Any, Final
 
 BATCH, INSTEAD, TOPIC, SOURCE, DAMAGE = range(1, 6)
 """Kinds of rows; `INSTEAD` is a batch that counts instead of one at the same offset."""
-SIZES: Final = (4, 16, 64, 256)
-"""Rows of one statement; few different numbers, so that SQLite keeps them prepared."""
+MOST: Final = 256
+SIZES: Final = (*range(4, 64, 4), *range(64, MOST + 1, 16))
+"""Rows of one statement: few enough different numbers that SQLite keeps them prepared, as rows to fill up cost too."""
 WIDTH: Final = 11
 
 Row = tuple[Any, ...]
@@ -70,11 +71,11 @@ def prepare(database: sqlite3.Connection) -> None:
 
 def enter(database: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """All of them; a transaction of their own when they are few enough for one statement."""
-    for begin in range(0, len(rows), SIZES[-1]):
-        some = rows[begin : begin + SIZES[-1]]
+    for begin in range(0, len(rows), MOST):
+        some = rows[begin : begin + MOST]
         size = next(size for size in SIZES if size >= len(some))
         database.execute(_statements[size], [*chain.from_iterable(some), *_nothing * (size - len(some))])
 
 
 def fits(rows: Sequence[Row]) -> bool:
-    return len(rows) <= SIZES[-1]
+    return len(rows) <= MOST

@@ -11,7 +11,7 @@ from cubecast.net.log.index import Hole
 from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
 from cubecast.net.log.writer import Item
 
-LINGER = 0.2
+LINGER = 0.5
 """Seconds that items nobody waits for may gather: a commit costs much the same, however large it is."""
 ENOUGH = 4 << 20
 """Bytes that do not wait for more."""
