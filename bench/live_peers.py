@@ -1,84 +1,143 @@
 """Group chat over cubecast and over other messaging systems, side by side in one run on one machine.
 
-    python -m bench.live_peers                  everything, a few minutes
-    python -m bench.live_peers --seconds 2      shorter windows, noisier figures
+    python -m bench.live_peers                          everything, about a quarter of an hour
+    python -m bench.live_peers --seconds 2 --repeat 1   shorter, noisier figures
+    python -m bench.live_peers --only zenoh --only nats fewer rows; the row they are compared with stays
+    python -m bench.live_peers --part latency           one of: chat, ways, sixteen, latency
 
 Every member publishes and subscribes one topic; every delivery is checked for publisher and causal order. Members are
-processes of their own. Systems whose Python package is not installed are left out with a line that says so. Nothing
-else should run meanwhile: on two cores any other process shows in the latencies.
+processes of their own. Rows of one table take turns, and of each the best of its repetitions is printed; what came out
+of order or was lost is added up over all of them. CPU time is the members', without servers.
+
+Systems whose Python package or server program is not installed are left out with a line that says so. Debian's packages
+nats-server, redis-server, mosquitto and rabbitmq-server have the programs; they are started here, on loopback ports of
+their own, and stopped again. There is no corosync: neither the Python package index nor Debian has a Python binding of
+its closed process groups, so a Python user has nothing to pick. Nothing else should run meanwhile: on two cores any
+other process shows in the latencies.
 """
 
 import argparse
-import importlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from bench.peers.known import PEERS, Known
 from cubecast.experiments.live_load.cluster import Measured, measure
 from cubecast.experiments.live_load.member import Load
 
-PEERS = {
-    "ZeroMQ mesh": ("zmq", "bench.peers.zeromq", "mesh"),
-    "ZeroMQ proxy": ("zmq", "bench.peers.zeromq", "proxy"),
-    "Zenoh mesh": ("zenoh", "bench.peers.zenoh", "mesh"),
-}
 CHAT = Load(members=8, size=64)
+NAMED_SIXTEEN = 80
+"""Bytes: a message that names what sixteen members have delivered does not fit into 64."""
+PARTS = ("chat", "ways", "sixteen", "latency")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    load: Load
+    peer: Known | None = None
+    """cubecast when None."""
+
+    def measure(self, seconds: float) -> Measured:
+        if self.peer is None:
+            return measure(self.load, seconds)
+        with self.peer.running() as body:
+            return measure(self.load, seconds, body=body)
+
+
+@dataclass(frozen=True)
+class Table:
+    part: str
+    title: str
+    rows: tuple[Row, ...]
+    """The first is what the others are compared with."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each measured window")
-    seconds = parser.parse_args().seconds
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; windows of {seconds:g} s\n")
-    peers = _installed()
-    print("8 members, 64 bytes, as fast as it goes")
-    ours = _row("cubecast, batches and a callback", measure(CHAT, seconds), None)
-    for name, body in peers.items():
-        _row(name, measure(CHAT, seconds, body=body), ours)
-    print("\ncubecast, other ways to use it")
-    for name, load in _variants().items():
-        _row(name, measure(load, seconds), ours)
-    for rate in (100.0, 1000.0):
-        print(f"\n8 members, 64 bytes, {rate:.0f} messages/s each")
-        slow = replace(CHAT, publish="rate", rate=rate)
-        _latency("cubecast", measure(slow, seconds))
-        for name, body in peers.items():
-            _latency(name, measure(slow, seconds, body=body))
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measured window (default 3)")
+    parser.add_argument("--repeat", type=int, default=2, help="measurements of each row; the best counts (default 2)")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows with this in their name")
+    parser.add_argument("--part", action="append", choices=PARTS, help="these tables (default all)")
+    asked = parser.parse_args()
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; best of {asked.repeat} windows of {asked.seconds:g} s"
+    )
+    for table in tables(present(print)):
+        if table.part in (asked.part or PARTS):
+            show(chosen(table, asked.only), asked.seconds, asked.repeat)
 
 
-def _variants() -> dict[str, Load]:
-    return {
-        "one `async for` step per message": replace(CHAT, read="iterate"),
-        "one publish call per turn": replace(CHAT, publish="single"),
-        "1 KiB messages": replace(CHAT, size=1024),
-        "16 members": replace(CHAT, members=16, size=80),
-    }
-
-
-def _installed() -> dict[str, Callable[..., None]]:
-    found = {}
-    for name, (package, module, function) in PEERS.items():
-        try:
-            importlib.import_module(package)
-        except ImportError:
-            print(f"{name}: left out, the Python package {package!r} is not installed")
-            continue
-        found[name] = getattr(importlib.import_module(module), function)
+def present(say: Callable[[str], None]) -> list[Known]:
+    found = []
+    for peer in PEERS:
+        if (missing := peer.missing()) is None:
+            found.append(peer)
+        else:
+            say(f"{peer.name}: left out, {missing}")
     return found
 
 
-def _row(name: str, measured: Measured, ours: Measured | None) -> Measured:
-    ratio = "" if ours is None else f"  {measured.rate / ours.rate:5.2f} × cubecast"
-    wrong = f"{measured.violations:,} out of order, {measured.lost:,} lost"
-    cpu = 1e6 * measured.cpu_seconds / max(1, measured.deliveries)
-    print(f"  {name:34} {measured.rate / 1e6:6.3f} M deliveries/s{ratio}  {cpu:5.2f} µs CPU each  {wrong}", flush=True)
-    return measured
+def tables(peers: list[Known]) -> list[Table]:
+    sixteen = replace(CHAT, members=16, size=NAMED_SIXTEEN)
+    ways = {
+        "batches and a callback": CHAT,
+        "one `async for` step per message": replace(CHAT, read="iterate"),
+        "one publish call per turn": replace(CHAT, publish="single"),
+        "1 KiB messages": replace(CHAT, size=1024),
+    }
+    made = [
+        Table("chat", "8 members, 64 bytes, as fast as it goes", _side_by_side(CHAT, peers)),
+        Table("ways", "cubecast, other ways to use it", tuple(Row(name, load) for name, load in ways.items())),
+        Table(
+            "sixteen",
+            f"cubecast, {NAMED_SIXTEEN} bytes",
+            (Row("8 members", replace(sixteen, members=8)), Row("16 members", sixteen)),
+        ),
+    ]
+    for rate in (100.0, 1000.0):
+        slow = replace(CHAT, publish="rate", rate=rate)
+        title = f"8 members, 64 bytes, {rate:.0f} messages/s each"
+        made.append(Table("latency", title, _side_by_side(slow, peers)))
+    return made
 
 
-def _latency(name: str, measured: Measured) -> None:
-    wrong = f"{measured.violations:,} out of order, {measured.lost:,} lost"
-    spread = f"p50 {measured.percentile(50):.3f} ms  p99 {measured.percentile(99):.3f} ms"
-    print(f"  {name:34} {spread}  ({len(measured.latencies):,} deliveries; {wrong})", flush=True)
+def _side_by_side(load: Load, peers: list[Known]) -> tuple[Row, ...]:
+    return Row("cubecast", load), *(Row(peer.name, load, peer) for peer in peers)
+
+
+def chosen(table: Table, only: list[str]) -> Table:
+    first, *others = table.rows
+    kept = [row for row in others if not only or any(name.lower() in row.name.lower() for name in only)]
+    return replace(table, rows=(first, *kept))
+
+
+def show(table: Table, seconds: float, repeat: int) -> None:
+    print(f"\n{table.title}", flush=True)
+    runs: dict[str, list[Measured]] = {row.name: [] for row in table.rows}
+    for _ in range(repeat):
+        for row in table.rows:
+            runs[row.name].append(row.measure(seconds))
+    first = best(runs[table.rows[0].name])
+    for name, measured in runs.items():
+        print(line(name, measured, None if name == table.rows[0].name else first), flush=True)
+
+
+def best(runs: list[Measured]) -> Measured:
+    if runs[0].load.rate:
+        return min(runs, key=lambda one: one.percentile(99))
+    return max(runs, key=lambda one: one.rate)
+
+
+def line(name: str, runs: list[Measured], first: Measured | None) -> str:
+    one = best(runs)
+    wrong = f"{sum(run.violations for run in runs):,} out of order, {sum(run.lost for run in runs):,} lost"
+    if one.load.rate:
+        spread = f"p50 {one.percentile(50):.3f} ms  p99 {one.percentile(99):.3f} ms"
+        return f"  {name:34} {spread}  ({len(one.latencies):,} deliveries; {wrong})"
+    ratio = "" if first is None else f"  {one.rate / first.rate:5.2f} × the first"
+    cpu = 1e6 * one.cpu_seconds / max(1, one.deliveries)
+    return f"  {name:34} {one.rate / 1e6:6.3f} M deliveries/s{ratio:19}  {cpu:5.2f} µs CPU each  {wrong}"
 
 
 if __name__ == "__main__":

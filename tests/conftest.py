@@ -4,12 +4,13 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# A slow machine is no failure: no example is timed. The everyday suite tries the same examples every time, so that what
-# fails was broken by the change at hand; `make test-all` looks for new ones.
-settings.register_profile("everyday", deadline=None, derandomize=True)
-settings.register_profile("exploring", deadline=None, print_blob=True)
+# A slow machine is no failure: neither examples nor their making is timed. The everyday suite tries the same examples
+# every time, so that what fails was broken by the change at hand; `make test-all` looks for new ones.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("everyday", UNTIMED, derandomize=True)
+settings.register_profile("exploring", UNTIMED, print_blob=True)
 settings.load_profile("everyday")
 
 LONGEST_SLOW_TEST = 3600

@@ -1,5 +1,6 @@
 """What every peer's member process does: obey orders from the pipe, publish, receive, check."""
 
+import queue
 import time
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -9,6 +10,9 @@ from cubecast.experiments.live_load.member import Load
 
 DEADLINE = 30.0
 """Seconds for members to find each other."""
+MOST_AT_ONCE = 2000
+HELLO = 255
+"""In place of a member's number: not a message, but "I hear these members"."""
 
 
 class Peer(Protocol):
@@ -26,6 +30,22 @@ class Peer(Protocol):
         """(member, messages in their order) each; waits at most so long when there is nothing."""
 
     def close(self) -> None: ...
+
+
+def taken_from(arrived: "queue.SimpleQueue[bytes]", timeout: float) -> list[tuple[int, list[bytes]]]:
+    """For clients that receive in a thread of their own: what it has put there, by publisher in runs."""
+    runs: list[tuple[int, list[bytes]]] = []
+    try:
+        message = arrived.get(timeout=timeout) if timeout else arrived.get_nowait()
+        for _ in range(MOST_AT_ONCE):
+            if message[0] != HELLO:
+                if not runs or runs[-1][0] != message[0]:
+                    runs.append((message[0], []))
+                runs[-1][1].append(message[1:])
+            message = arrived.get_nowait()
+    except queue.Empty:
+        pass
+    return runs
 
 
 def serve(peer: Peer, load: Load, number: int, pipe: Connection) -> None:

@@ -8,11 +8,9 @@ from typing import Any
 
 import zenoh
 
-from bench.peers.loop import DEADLINE, serve
+from bench.peers.loop import DEADLINE, HELLO, serve, taken_from
 from cubecast.experiments.free_ports import free_addresses
 from cubecast.experiments.live_load.member import Load
-
-MOST_AT_ONCE = 2000
 
 
 class Member:
@@ -51,7 +49,7 @@ class Member:
         while heard != everybody or hearing_us != everybody:
             if time.monotonic() > give_up:
                 raise TimeoutError("Zenoh members did not find each other")
-            self._publisher.put(bytes([255, self._number, *sorted(heard)]))
+            self._publisher.put(bytes([HELLO, self._number, *sorted(heard)]))
             time.sleep(0.02)
             while not self._arrived.empty():
                 message = self._arrived.get()
@@ -59,7 +57,7 @@ class Member:
                 if self._number in message[2:]:
                     hearing_us.add(message[1])
         for _ in range(3):
-            self._publisher.put(bytes([255, self._number, *sorted(heard)]))
+            self._publisher.put(bytes([HELLO, self._number, *sorted(heard)]))
 
     def publish(self, messages: list[bytes]) -> int:
         for message in messages:
@@ -67,18 +65,7 @@ class Member:
         return len(messages)
 
     def receive(self, timeout: float) -> list[tuple[int, list[bytes]]]:
-        runs: list[tuple[int, list[bytes]]] = []
-        try:
-            message = self._arrived.get(timeout=timeout) if timeout else self._arrived.get_nowait()
-            for _ in range(MOST_AT_ONCE):
-                if message[0] != 255:
-                    if not runs or runs[-1][0] != message[0]:
-                        runs.append((message[0], []))
-                    runs[-1][1].append(message[1:])
-                message = self._arrived.get_nowait()
-        except queue.Empty:
-            pass
-        return runs
+        return taken_from(self._arrived, timeout)
 
     def close(self) -> None:
         self._session.close()

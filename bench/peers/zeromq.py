@@ -6,12 +6,8 @@ from threading import Thread
 
 import zmq
 
-from bench.peers.loop import DEADLINE, serve
+from bench.peers.loop import DEADLINE, HELLO, MOST_AT_ONCE, serve
 from cubecast.experiments.live_load.member import Load
-
-MOST_AT_ONCE = 2000
-HELLO = 255
-"""In place of a member's number: not a message, but "I hear these members"."""
 
 
 class Member:

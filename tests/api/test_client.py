@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from cubecast.api.client import Client
-from cubecast.api.message import Gap, Message
+from cubecast.api.envelope import seal
+from cubecast.api.message import Gap, Message, Origin
 from cubecast.errors import BadInput, Closed, Missed, NoRoom, OutcomeUnknown, RequestFailed
 from cubecast.ids import MessageId
 from support.bus import LARGEST, Bus
@@ -23,7 +24,7 @@ def test_everything_published_arrives_in_order_in_its_type():
         async with bob.subscribe("chat") as heard:
             for data in (b"bytes", "text", {"json": [1, None]}):
                 await ann.publish("chat", data, headers={"by": "ann"})
-            got = [await heard.next(1) for _ in range(3)]
+            got = [await heard.next(30) for _ in range(3)]
         assert [message.data for message in got] == [b"bytes", "text", {"json": [1, None]}]
         assert [message.counter for message in got] == [1, 2, 3]
         assert got[0].headers == {"by": "ann"} and got[0].topic == "chat" and got[0].source == 0
@@ -127,9 +128,9 @@ def test_wildcards_hear_all_they_select():
         async with bob.subscribe("orders.*") as some, bob.subscribe(">") as everything:
             for topic in ("orders.eu", "orders.eu.new", "users"):
                 await ann.publish(topic, topic)
-            assert (await some.next(1)).text() == "orders.eu"
+            assert (await some.next(30)).text() == "orders.eu"
             assert [message.text() for message in await everything.take(1)] == ["orders.eu"]
-            assert [(await everything.next(1)).text() for _ in range(2)] == ["orders.eu.new", "users"]
+            assert [(await everything.next(30)).text() for _ in range(2)] == ["orders.eu.new", "users"]
 
     run(main())
 
@@ -143,16 +144,16 @@ def test_gaps_come_in_their_place(gaps):
             await ann.publish("t", 1)
             port.announce_gap("t", MessageId(9, 0, 1), MessageId(9, 0, 2), reason="its holder crashed")
             await ann.publish("t", 2)
-            assert (await heard.next(1)).data == 1
+            assert (await heard.next(30)).data == 1
             if gaps == "yield":
-                gap = await heard.next(1)
+                gap = await heard.next(30)
                 assert isinstance(gap, Gap) and gap.count == 2 and gap.reason == "its holder crashed"
                 assert [(run.source, run.first, run.last) for run in gap.missing] == [(9, 1, 1), (9, 2, 2)]
             elif gaps == "raise":
                 with pytest.raises(Missed) as caught:
-                    await heard.next(1)
+                    await heard.next(30)
                 assert isinstance(caught.value.args[1], Gap)
-            assert (await heard.next(1)).data == 2
+            assert (await heard.next(30)).data == 2
 
     run(main())
 
@@ -219,12 +220,49 @@ def test_a_message_can_be_answered_where_it_is_read():
         ann, bob = pair()
         async with bob.subscribe("ask", gaps="ignore") as asked:
             answer = asyncio.create_task(ann.request("ask", "how are you?"))
-            question = await asked.next(1)
+            question = await asked.next(30)
             await question.reply("well")
             assert (await answer).data == "well"
             await ann.publish("ask", "just saying")
             with pytest.raises(BadInput, match="not a request"):
-                await (await asked.next(1)).reply("what?")
+                await (await asked.next(30)).reply("what?")
+
+    run(main())
+
+
+def test_nobody_makes_others_publish_outside_of_inboxes():
+    """A service answers with its own permissions, where the question says: that must not be just anywhere."""
+
+    async def main():
+        ann, bob = pair()
+        async with bob.serve("ask", lambda message: message.data), ann.subscribe(">") as heard:
+            await ann.publish("ask", "launch", headers={"reply-to": "orders.secret", "correlation": "1"})
+            assert (await heard.next(30)).topic == "ask"
+            assert (await ann.request("ask", "who is there?")).data == "who is there?"
+            assert (await heard.next(30)).topic == "ask"
+            with pytest.raises(TimeoutError):
+                await heard.next(0.02)
+        message = Message(Origin("ask", 0, 0, bob), 1, seal("x", {"reply-to": "orders.secret"}))
+        with pytest.raises(BadInput, match="names no inbox"):
+            await message.reply("launched")
+
+    run(main())
+
+
+def test_who_was_not_asked_cannot_answer():
+    """It may know the inbox from an earlier question; not what the next one is called."""
+
+    async def main():
+        ann, bob = pair()
+        async with bob.subscribe("ask", gaps="ignore") as asked:
+            names = []
+            for _ in range(3):
+                question = asyncio.create_task(ann.request("ask", "?"))
+                message = await asked.next(30)
+                names.append(message.headers["correlation"])
+                await message.reply("!")
+                await question
+        assert len(set(names)) == 3 and all(len(name) >= 16 for name in names)
 
     run(main())
 

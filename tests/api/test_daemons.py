@@ -22,7 +22,7 @@ async def _heard(subscription: cubecast.Subscription, wanted: str) -> list[str]:
     """Everything up to a text, gaps as `gap`."""
     events: list[str] = []
     while not events or events[-1] != wanted:
-        event = await subscription.next(20)
+        event = await subscription.next(30)
         events.append(event.text() if isinstance(event, cubecast.Message) else "gap")
     return events
 
@@ -52,4 +52,4 @@ def test_clients_survive_the_kill_of_their_node():
                     process.kill()
                 await process.wait()
 
-    run(main(), 90)
+    run(main())

@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_an_error_and_no_silence(tmp_path, opened):
                 await node.publish_batch("t", [b"here %d" % number] * 10, wait="durable")
         segment = segment_path(tmp_path, 1)
         flip(segment, segment.read_bytes().index(b"here 2"))
-        async with a_keeper(tmp_path) as (node,):
+        async with a_keeper(tmp_path, patience=0.5) as (node,):  # there is nobody else to wait for
             client = await opened(node)
             with pytest.raises(DamagedLog, match="offsets 21 to 30"):
                 await client.read_log("t").table()
@@ -136,7 +136,7 @@ def test_without_an_event_loop(tmp_path):
 
             def read():
                 with sync.connect(node.address) as client:
-                    return client.log_topics(), client.read_log("t", 41, timeout=5).num_rows
+                    return client.log_topics(), client.read_log("t", 41, timeout=30).num_rows
 
             assert await asyncio.to_thread(read) == ([("t", 1, 100)], 60)
 

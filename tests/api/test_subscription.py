@@ -50,7 +50,7 @@ def test_iteration_survives_breaks_and_cancellation_without_loss():
             await ann.publish("t", 300)
             assert 20 < len(seen) < 300
             while seen[-1] != 300:
-                seen.append((await heard.next(1)).json())
+                seen.append((await heard.next(30)).json())
         assert seen == list(range(301))
 
     run(main())
@@ -70,7 +70,7 @@ def test_a_timed_out_next_takes_nothing():
                 results = await asyncio.gather(*waiting, return_exceptions=True)
                 got = [result for result in results if not isinstance(result, BaseException)]
                 if not got:
-                    got = [await heard.next(1)]
+                    got = [await heard.next(30)]
                 assert [message.data for message in got] == [value]
 
     run(main())
@@ -110,7 +110,7 @@ def test_batches_come_whole_and_begin_where_another_reader_stopped():
             await ann.publish_batch("t", range(5))
             port.announce_gap("t")
             await ann.publish_batch("t", range(5, 8))
-            assert (await heard.next(1)).data == 0
+            assert (await heard.next(30)).data == 0
             pieces = []
             async for piece in heard.batches():
                 pieces.append(piece)
@@ -127,7 +127,7 @@ def test_batches_come_whole_and_begin_where_another_reader_stopped():
 def test_block_asks_the_node_to_wait_and_to_go_on():
     async def main():
         ann, bob, port = ends()
-        async with bob.subscribe("t", gaps="ignore", budget=4 * ONE) as heard:
+        async with bob.subscribe("t", gaps="ignore", budget=4 * ONE, patience=60) as heard:
             for value in range(20):
                 await ann.publish("t", number(value))
             assert port.calls == [("pause", 1)]
@@ -205,14 +205,14 @@ def test_drop_names_what_was_dropped_in_its_place(when_slow, kept):
             for value in range(20):
                 await ann.publish("t", number(value))
                 assert heard.held <= 4 * ONE
-            events = [await heard.next(1) for _ in range(5)]
+            events = [await heard.next(30) for _ in range(5)]
             gap = events.pop(0 if when_slow == "drop-oldest" else -1)
             assert [int(message.data) for message in events] == kept
             assert isinstance(gap, Gap) and gap.count == 16 and len(gap.missing) == 1
             lost = range(gap.missing[0].first, gap.missing[0].last + 1)
             assert sorted([*lost, *(value + 1 for value in kept)]) == list(range(1, 21))
             await ann.publish("t", number(20))
-            assert int((await heard.next(1)).data) == 20
+            assert int((await heard.next(30)).data) == 20
 
     run(main())
 

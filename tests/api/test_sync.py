@@ -30,8 +30,8 @@ def door() -> Iterator[str]:
         opened[0].kill()
 
     try:
-        yield thread.run(open_it(), 5)
-        thread.run(close_it(), 5)
+        yield thread.run(open_it(), 30)
+        thread.run(close_it(), 30)
     finally:
         thread.stop()
 
@@ -41,7 +41,7 @@ def test_publish_and_read_without_an_event_loop():
         with bob.subscribe("t") as heard:
             ann.publish("t", "one", headers={"a": "b"}, wait="stable", timeout=30)
             ann.publish_batch("t", range(2000))
-            first = heard.next(5)
+            first = heard.next(30)
             assert isinstance(first, Message) and first.data == "one" and first.headers == {"a": "b"}
             seen = []
             for event in heard:
@@ -66,7 +66,7 @@ def test_questions_from_and_to_threads():
             responder = threading.Thread(target=answer)
             responder.start()
             assert [ann.request("double", number).data for number in range(5)] == [0, 2, 4, 6, 8]
-        responder.join(5)
+        responder.join(30)
         assert not responder.is_alive()
         with pytest.raises(TimeoutError):
             ann.request("double", 1, timeout=0.01)
@@ -77,7 +77,7 @@ def test_a_closed_client_says_so_and_its_thread_is_gone():
         before = threading.active_count()
         client = sync.connect(address)
         heard = client.subscribe("t", on_batch=lambda batch: None)
-        heard.ready(5)
+        heard.ready(30)
         client.close()
         client.close()
         assert threading.active_count() == before
@@ -124,6 +124,6 @@ def test_what_another_thread_took_is_not_missed():
 
     thread = sync.LoopThread()
     try:
-        assert sync.SyncSubscription(thread, Shared()).next(1) == "event"
+        assert sync.SyncSubscription(thread, Shared()).next(30) == "event"
     finally:
         thread.stop()

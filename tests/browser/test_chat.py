@@ -50,7 +50,7 @@ async def shown(page, count=0):
 
 def test_effects_that_overtake_their_causes_wait_for_them(chromium):
     async def answer(member, heard):
-        question = await heard.next(10)
+        question = await heard.next(30)
         headers = {"by": "cid", "re": question.headers["key"]}
         await member.publish("chat.room", f"answer to {question.text()}", headers=headers)
 
@@ -77,8 +77,8 @@ def test_effects_that_overtake_their_causes_wait_for_them(chromium):
                 await bob.click(f"[data-key='{question['key']}'] .bubble")
                 await say(bob, "me")
                 assert (await shown(ann, 3))[2]["re"] == question["key"]
-                assert (await heard.next(10)).headers["by"] == "cid"
-                assert (await heard.next(10)).headers["re"] == question["key"]
+                assert (await heard.next(30)).headers["by"] == "cid"
+                assert (await heard.next(30)).headers["re"] == question["key"]
                 for page in (ann, bob):
                     await page.wait_for_function(
                         "() => document.querySelector('.own .mark').textContent.includes('every')"

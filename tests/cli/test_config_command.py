@@ -119,7 +119,7 @@ def test_the_service_manager_is_told(tmp_path: Path, monkeypatch):
     name = f"cubecast-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind("\0" + name)
-        manager.settimeout(20)
+        manager.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", "@" + name)
         with running_node("--dimension", 1) as node:
             assert manager.recv(1000).startswith(b"READY=1\nSTATUS=node 0")

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cubecast.cli import main
+from support import commands
 from support.commands import running, running_node
 
 
@@ -70,6 +71,15 @@ def test_a_secured_node_from_certificates_to_messages(made):
         told.append(node.process.stdout.read())
         assert "bob" in told[-1] and "were reloaded" in told[-1]
         assert not [text for text in told if secret in text or secret.rpartition(".")[2] in text]
+
+
+def test_who_may_not_publish_reads_one_line_and_goes_on_with_nothing(made):
+    """In a process of its own: the log of one is written where people read, and says the same."""
+    where = ("--token-file", made / "bob.token", "--rate", 1000)
+    with running_node("--policy", made / "policy.toml") as node:
+        for words in (("hello",), ("hello", "--count", 1_000_000)):
+            said = commands.complaint("pub", "c.x", *words, *where, "--node", node.address)
+            assert "bob may not publish on c.x" in said
 
 
 def test_keys_and_tokens_are_for_their_owner_only(made):

@@ -26,5 +26,5 @@ def test_no_program_is_forgotten():
 )
 def test_programs_in_documents(name, number):
     program = BLOCK.findall((ROOT / name).read_text())[number]
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr, done.returncode) == (EXPECTED[name][number], "", 0)

@@ -16,7 +16,7 @@ from support.running import run
 @pytest.mark.spark
 def test_a_conversation_with_a_crash_and_a_newcomer_is_valid(tmp_path: Path, spark):
     said: list[str] = []
-    result = run(converse(tmp_path, 7, said.append, members=5, questions=10), 170)
+    result = run(converse(tmp_path, 7, said.append, members=5, questions=10), 400)
     assert len(said) == 5 and (result["killed"], result["joined"]) == (2, 5)
     assert all(one["too_early"] == 0 and one["questions"] >= 10 for one in result["counted"].values())
     trace = collect_conversation(tmp_path, 7)
@@ -40,7 +40,7 @@ def test_waiting_has_an_end(tmp_path: Path):
             await crew.until(lambda: False, 0.05, "what never happens")
 
     with pytest.raises(RunFailed, match="in vain for what never happens"):
-        run(waiting(), 10)
+        run(waiting())
 
 
 def test_the_demonstration_removes_only_what_it_wrote(tmp_path: Path):

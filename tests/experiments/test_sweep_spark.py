@@ -116,7 +116,7 @@ def test_kept_traces_can_be_read_and_judged(spark, tmp_path: Path):
 
 
 def test_an_interrupt_leaves_a_directory_to_resume_from(spark, tmp_path: Path):
-    sweep, marks = marked(tmp_path, "waiting", range(12))
+    sweep, marks = marked(tmp_path, "a_few_first", range(12))
     seen: list[Snapshot] = []
 
     def interrupt(snapshot: Snapshot) -> None:
@@ -129,6 +129,7 @@ def test_an_interrupt_leaves_a_directory_to_resume_from(spark, tmp_path: Path):
     assert not (tmp_path / "out" / "results.parquet").exists()
     finished = {path.stem for path in (tmp_path / "out" / "points").glob("*.json")}
     assert 2 <= len(finished) < 12
+    seen_mark(marks).touch()
     outcome = run_sweep(spark, sweep, tmp_path / "out")
     assert outcome.reused >= len(finished)
     assert len(rows(tmp_path / "out")) == 12

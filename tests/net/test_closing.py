@@ -60,7 +60,7 @@ def test_what_is_asked_before_the_start_is_refused_and_not_lost():
             await node.publish("t", 1)
         async with node, node.subscribe("t") as heard:
             await node.publish("t", 2, wait="stable", timeout=30)
-            assert (await heard.next(5)).data == 2
+            assert (await heard.next(30)).data == 2
 
     run(main())
 

@@ -56,7 +56,7 @@ def test_acknowledgements_kept_at_every_level_arrive_before_the_retry(dimension)
 def test_the_smallest_and_the_largest_batches_work(most):
     async def main():
         async with cluster(2, max_batch=most) as (ann, bob), bob.subscribe("t", gaps="raise") as heard:
-            await ann.publish_batch("t", range(3000), wait="stable", timeout=20)
-            assert [(await heard.next(5)).data for _ in range(3000)] == list(range(3000))
+            await ann.publish_batch("t", range(3000), wait="stable", timeout=30)
+            assert [(await heard.next(30)).data for _ in range(3000)] == list(range(3000))
 
     run(main())

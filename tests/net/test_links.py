@@ -38,7 +38,7 @@ def test_everybody_joins_at_once_and_the_links_settle():
 def test_a_cluster_file_lets_everybody_start_at_once():
     async def main():
         peers = {node: Address.parse(address) for node, address in enumerate(free_addresses(4))}
-        nodes = [LiveNode(NodeConfig(peers=peers, node=node, **FAST)) for node in peers]
+        nodes = [LiveNode(NodeConfig(peers=peers, node=node, **FAST | {"patience": 3.0})) for node in peers]
         await asyncio.gather(*(node.start() for node in nodes))
         assert [node.place.incarnation for node in nodes] == [0] * 4
         await until(lambda: all(sum(one["alive"] for one in node.status()["members"]) == 4 for node in nodes))
@@ -126,9 +126,28 @@ def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
     run(main())
 
 
+def test_who_hangs_up_before_a_call_began_can_call_again():
+    async def main():
+        ann, bob = LiveNode(NodeConfig(**FAST)), LiveNode(NodeConfig(**FAST))
+        await ann.start()
+        await bob.start()
+        peers, place = ann._peers, Place(5, 0, bob.instance, str(bob.address))
+        ann._directory.learn([place])
+        peers.send((5,), b"\x00")
+        peers.hang_up()
+        await asyncio.sleep(0)
+        assert peers._dials == {}, "nothing is left of the call that was given up"
+        peers.send((5,), b"\x00")
+        (dial,) = peers._dials.values()
+        assert not dial.task.done()
+        await asyncio.gather(ann.close(), bob.close())
+
+    run(main())
+
+
 def test_status_tells_what_is_held_back_and_who_lives():
     async def main():
-        async with cluster(2) as (ann, bob), bob.subscribe("t", budget=200) as heard:
+        async with cluster(2) as (ann, bob), bob.subscribe("t", budget=200, patience=60) as heard:
             await ann.publish_batch("t", [bytes(100)] * 20)
 
             async def held_back() -> bool:
@@ -142,6 +161,6 @@ def test_status_tells_what_is_held_back_and_who_lives():
             assert status["topics"]["t"]["members"] == [bob.id]
             assert status["topics"]["t"]["published"] == 20
             for _ in range(20):
-                await heard.next(10)
+                await heard.next(30)
 
     run(main())

@@ -65,7 +65,7 @@ def test_the_largest_message_arrives():
     async def main():
         async with cluster(3) as (ann, bob, cid), bob.subscribe("large"), cid.subscribe("large", gaps="raise") as heard:
             largest = bytes((1 << 20) - 16)
-            await ann.publish("large", largest, wait="stable", timeout=10)
-            assert (await heard.next(10)).data == largest
+            await ann.publish("large", largest, wait="stable", timeout=30)
+            assert (await heard.next(30)).data == largest
 
     run(main())

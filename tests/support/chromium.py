@@ -29,7 +29,7 @@ FLAGS = (
     "--renderer-process-limit=1",
     "--disable-site-isolation-trials",
 )
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds for whatever a page is waited for."""
 
 
@@ -51,9 +51,9 @@ class Chromium:
         self._playwright: Playwright
         self._browser: Browser
         self._contexts: dict[str, BrowserContext] = {}
-        self.run(self._start(), 60)
+        self.run(self._start())
 
-    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 60.0) -> Result:
+    def run(self, coroutine: Coroutine[Any, Any, Result], deadline: float = 180.0) -> Result:
         async def bounded() -> Result:
             async with asyncio.timeout(deadline):
                 return await coroutine
@@ -62,7 +62,9 @@ class Chromium:
 
     async def _start(self) -> None:
         self._playwright = await async_playwright().start()
-        self._browser = await self._playwright.chromium.launch(executable_path=installed(), args=FLAGS)
+        self._browser = await self._playwright.chromium.launch(
+            executable_path=installed(), args=FLAGS, timeout=2 * PATIENCE
+        )
 
     @asynccontextmanager
     async def page(self, url: str, *, calm: bool = True, **options: Any) -> AsyncIterator[Page]:

@@ -6,8 +6,10 @@ from typing import Any
 
 from cubecast.api.node import Node
 
-FAST = {"round_length": 0.05, "retry": 0.1, "patience": 0.5, "dimension": 3}
-"""Times for a machine that talks to itself."""
+FAST = {"round_length": 0.05, "retry": 0.1, "patience": 30.0, "dimension": 3}
+"""Times for a machine that talks to itself. Who is slow because the machine is busy is not taken for dead; where
+somebody falls silent, or comes back alone, a test chooses a `patience` of its own, and a `round_length` by which no
+machine is late all the time: rounds that come late suspect nobody."""
 
 
 @asynccontextmanager

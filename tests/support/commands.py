@@ -12,8 +12,8 @@ from threading import Timer
 from typing import Any
 
 PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'cubecast'; from cubecast.cli import main; main()")
-DEADLINE = 60.0
-LIFETIME = 240.0
+DEADLINE = 120.0
+LIFETIME = 1200.0
 """Of what goes on until stopped: several commands may talk to it, each with a deadline of its own."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-def run(coroutine: Coroutine[Any, Any, Result], deadline: float = 60.0) -> Result:
+def run(coroutine: Coroutine[Any, Any, Result], deadline: float = 150.0) -> Result:
     """Run to the end; TimeoutError with the stack of what hung when it takes longer."""
 
     async def bounded() -> Result:
@@ -17,7 +17,7 @@ def run(coroutine: Coroutine[Any, Any, Result], deadline: float = 60.0) -> Resul
     return asyncio.run(bounded())
 
 
-async def until(condition: Callable[[], Any], deadline: float = 30.0) -> None:
+async def until(condition: Callable[[], Any], deadline: float = 60.0) -> None:
     """Give the event loop turns until the condition holds."""
     async with asyncio.timeout(deadline):
         while not condition():

@@ -39,7 +39,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "trace": ("pyarrow",),
     "check": ("numpy",),
     "sim": ("numpy", "numba"),
-    "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "pyarrow", "uvloop"),
+    "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "pyarrow", "uvloop", "xxhash"),
     "api": ("msgspec", "pyarrow"),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
     "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from cubecast.api.client import Client
 from cubecast.net.addresses import Address
-from cubecast.net.client import ClientPort, warn
+from cubecast.net.client import ClientPort, complain, warn
 from cubecast.net.outbox import Uncertain
 from cubecast.net.security.login import NOTHING, Login
 
@@ -43,17 +43,27 @@ def connect(
     timeout: float = CONNECT_TIMEOUT,
     patience: float = PATIENCE,
     on_uncertain: Callable[[Uncertain], object] = warn,
+    on_refused: Callable[[str], object] = complain,
     login: Login = NOTHING,
 ) -> Connecting:
     """A client of any of these nodes, each HOST:PORT; when its node is lost it moves to another, known or named.
 
     `timeout` is for the first connection, `patience` for finding another node later: then subscriptions end with an
     error. `on_uncertain` is told how many messages were on their way when a connection broke; by default it logs them.
+    `on_refused` is told why the node refused a publication, waited for or not; by default it logs that, too.
     `login` is how it proves who it is: TLS, a token or a key.
     """
     parsed = [Address.parse(address) for address in addresses]
 
     def open_port() -> ClientPort:
-        return ClientPort(parsed, cluster=cluster, name=name, patience=patience, on_uncertain=on_uncertain, login=login)
+        return ClientPort(
+            parsed,
+            cluster=cluster,
+            name=name,
+            patience=patience,
+            on_uncertain=on_uncertain,
+            on_refused=on_refused,
+            login=login,
+        )
 
     return Connecting(open_port, timeout)

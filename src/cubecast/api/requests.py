@@ -1,12 +1,14 @@
 """Questions and answers on top of publications.
 
-Whoever asks names the topic of its own inbox and a number in the headers; whoever answers publishes there. Every
-responder that is subscribed may answer; the first answer counts.
+Whoever asks names the topic of its own inbox and the question in the headers; whoever answers publishes there, and
+nowhere but in inboxes: a question is no way to make somebody else publish where one may not. Every responder that is
+subscribed may answer; the first answer counts. A question's name is not to be guessed, so that nobody answers who was
+not asked.
 """
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cubecast.api.message import Batch, Message
@@ -28,7 +30,6 @@ class Requests:
     def __init__(self, client: "Client") -> None:
         self._client = client
         self._topic = INBOX + secrets.token_hex(8)
-        self._asked = 0
         self._open: dict[str, asyncio.Future[Message]] = {}
         self._inbox: Subscription[Any] | None = None
 
@@ -37,24 +38,23 @@ class Requests:
             if self._inbox is None or self._inbox.closed:
                 self._inbox = self._client.subscribe(self._topic, on_batch=self._on_answers)
             await self._inbox.ready()
-            self._asked += 1
-            number = str(self._asked)
+            question = secrets.token_hex(8)
             answer = asyncio.get_running_loop().create_future()
-            self._open[number] = answer
+            self._open[question] = answer
             try:
-                asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: number}
+                asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: question}
                 await self._client.publish(topic, data, headers=asking)
                 return _checked(await answer)
             finally:
-                del self._open[number]
+                del self._open[question]
 
     def _on_answers(self, batch: Batch) -> None:
         for message in batch:
             try:
-                number = message.headers.get(CORRELATION, "")
+                question = message.headers.get(CORRELATION, "")
             except RemoteProtocolError:
                 continue  # anybody may publish to an inbox; what is no answer answers nothing
-            answer = self._open.get(number)
+            answer = self._open.get(question)
             if answer is not None and not answer.done():
                 answer.set_result(message)
 
@@ -71,10 +71,16 @@ def _checked(answer: Message) -> Message:
     return answer
 
 
+def is_request(headers: Mapping[str, str]) -> bool:
+    return headers.get(REPLY_TO, "").startswith(INBOX)
+
+
 async def answer(client: "Client", message: Message, data: Any, failure: str | None = None) -> None:
     found = message.headers
-    if REPLY_TO not in found:
-        raise BadInput(f"message {tuple(message.id)} on {message.topic} is not a request: it names nobody to reply to")
+    if not is_request(found):
+        raise BadInput(
+            f"message {tuple(message.id)} on {message.topic} is not a request: it names no inbox to reply to"
+        )
     headers = {CORRELATION: found.get(CORRELATION, "")}
     if failure is not None:
         headers[FAILURE] = failure
@@ -108,7 +114,7 @@ class Service:
     async def _answer_all(self) -> None:
         async for message in self._subscription:
             try:
-                if REPLY_TO not in message.headers:
+                if not is_request(message.headers):
                     continue
             except RemoteProtocolError:
                 continue  # garbled: there is nobody to answer

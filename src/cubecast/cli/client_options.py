@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cubecast.api.connect import Connecting, connect
+from cubecast.net.client import complain
 from cubecast.net.security.login import Login, from_environment
 from cubecast.net.security.settings import TlsSettings
 
@@ -43,8 +44,16 @@ def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _node(_cluster(_timeout(command)))
 
 
-def connecting(nodes: tuple[str, ...], cluster: str, timeout: float, **proofs: Any) -> Connecting:
-    return connect(*nodes, cluster=cluster, timeout=timeout, name="command line", login=login(**proofs))
+def connecting(
+    nodes: tuple[str, ...],
+    cluster: str,
+    timeout: float,
+    on_refused: Callable[[str], object] = complain,
+    **proofs: Any,
+) -> Connecting:
+    return connect(
+        *nodes, cluster=cluster, timeout=timeout, name="command line", on_refused=on_refused, login=login(**proofs)
+    )
 
 
 def login(

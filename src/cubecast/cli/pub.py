@@ -43,13 +43,16 @@ def pub(topic: str, text: str | None, count: int | None, rate: float | None, as_
 
 
 async def _publish(topic: str, texts: AsyncIterator[str], rate: float | None, where: dict[str, Any]) -> int:
-    async with connecting(**where) as client:
+    refused: list[str] = []
+    async with connecting(**where, on_refused=refused.append) as client:
         published, began = 0, asyncio.get_running_loop().time()
         async for text in texts:
             if rate is not None:
                 await asyncio.sleep(began + published / rate - asyncio.get_running_loop().time())
             await client.publish(topic, text)
             published += 1
+            if refused:
+                raise BadInput(refused[0])
         if published:
             await client.stable(topic, timeout=STABLE_WITHIN)
     return published

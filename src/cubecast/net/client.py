@@ -58,6 +58,10 @@ def warn(uncertain: Uncertain) -> None:
     log.warning("whether %d messages published on %s reached a node is not known", uncertain.messages, topics)
 
 
+def complain(reason: str) -> None:
+    log.error("the node refused a publication: %s", reason)
+
+
 class ClientPort:
     """A `Port`. `await start()` first; it returns when a node has answered."""
 
@@ -69,6 +73,7 @@ class ClientPort:
         name: str = "",
         patience: float = 60.0,
         on_uncertain: Callable[[Uncertain], object] = warn,
+        on_refused: Callable[[str], object] = complain,
         login: Login = NOTHING,
     ) -> None:
         """`patience`: seconds without any node after which the port gives up and ends everything."""
@@ -79,7 +84,7 @@ class ClientPort:
         self._connection: Connection | None = None
         self._node = ""
         self._subscriptions = RemoteSubscriptions(self._send)
-        self._publications = RemotePublications(self._send, lambda: self._connection is not None, self._refused)
+        self._publications = RemotePublications(self._send, lambda: self._connection is not None, on_refused)
         self._log = LogQuestions(self._send, lambda: self._connection is not None)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._requests = 0
@@ -120,7 +125,7 @@ class ClientPort:
         connection, accepted = await self._dialler.dial(patience)
         self._connection, self._node = connection, f"node {accepted.place.node} at {connection.label}"
         self._last_word = self._loop.time()
-        self._heart = self._loop.call_later(PING_EVERY, self._beat)
+        self._heart = self._loop.call_later(PING_EVERY, self._beat, self._last_word + PING_EVERY)
         connection.take_over(self._on_frames, self._on_lost)
         self._subscriptions.open_all()
         for request in self._asked:
@@ -159,14 +164,18 @@ class ClientPort:
             log.info(moved)
             self._subscriptions.tell_moved(moved)
 
-    def _beat(self) -> None:
-        if self._connection is not None:
-            silence = self._loop.time() - self._last_word
-            if silence > SILENT_FOR:
-                self._connection.abort(f"{self._node} said nothing for {silence:.1f} s")
-            else:
-                self._send(Ping())
-                self._heart = self._loop.call_later(PING_EVERY, self._beat)
+    def _beat(self, due: float) -> None:
+        if self._connection is None:
+            return
+        now = self._loop.time()
+        if now - due > PING_EVERY:
+            self._last_word = now  # this process stood still: what the node said meanwhile has not been read
+        silence = now - self._last_word
+        if silence > SILENT_FOR:
+            self._connection.abort(f"{self._node} said nothing for {silence:.1f} s")
+        else:
+            self._send(Ping())
+            self._heart = self._loop.call_later(PING_EVERY, self._beat, now + PING_EVERY)
 
     def _send(self, message: Any) -> None:
         if self._connection is not None:
@@ -232,9 +241,6 @@ class ClientPort:
                 future.set_exception(CubecastError(message.status["error"]))
             else:
                 future.set_result(message.status)
-
-    def _refused(self, reason: str) -> None:
-        log.error("the node refused a publication: %s", reason)
 
     # The end
 

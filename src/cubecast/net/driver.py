@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.framing import known_checksum
 from cubecast.net.turn import Turn
 from cubecast.protocol.contract import (
     Acknowledged,
@@ -112,7 +111,6 @@ class Driver:
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
-                packet.checksum = known_checksum(frame)
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
                 elif self._is_watched or self._is_busy:
@@ -204,7 +202,12 @@ class Driver:
         journal, self._journal = self._journal, None
         if journal is not None:
             log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
-            journal.abandon()
+            try:
+                journal.abandon()
+            except OSError as another:
+                log.error(
+                    "that journal could not be marked as lost; remove it before a trace is collected: %s", another
+                )
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None

@@ -1,16 +1,16 @@
-"""A byte stream cut into frames: a header of twelve bytes, then the frame. Checked before anything is used.
+"""A byte stream cut into frames: a header of sixteen bytes, then the frame. Checked before anything is used.
 
-The header holds the frame's length, the same with all bits inverted, and the frame's CRC-32. TCP's own checksum lets
-one damaged segment in some ten thousand pass, and a changed byte inside a payload would look like any other payload.
+The header holds the frame's length, the same with all bits inverted, and the frame's checksum. TCP's own lets one
+damaged segment in some ten thousand pass, and a changed byte inside a payload would look like any other payload.
 The inverted length tells a damaged length at once, instead of waiting for a frame that never ends.
 """
 
 from struct import Struct
-from zlib import crc32
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.net.checksums import checksum
 
-HEADER = Struct(">III")
+HEADER = Struct(">IIQ")
 MAX_FRAME = (1 << 20) + (1 << 17)
 """A largest packet with its envelope."""
 _INVERTED = 0xFFFFFFFF
@@ -20,23 +20,11 @@ _TLS = 0x1603
 
 MOST_PIECES = 64
 """More are joined before the frame is complete: each piece takes some memory of its own."""
-LARGE = 4096
-_received: dict[int, tuple[bytes, bytes]] = {}
-"""Of large frames that came with the last read, by identity: the frame and its header. Most are sent on at once."""
 
 
 def header(frame: bytes) -> bytes:
-    known = _received.get(id(frame))
-    if known is not None and known[0] is frame:
-        return known[1]
     length = len(frame)
-    return HEADER.pack(length, length ^ _INVERTED, crc32(frame))
-
-
-def known_checksum(frame: bytes) -> int | None:
-    """Of a large one that came with the last read."""
-    known = _received.get(id(frame))
-    return int.from_bytes(known[1][-4:]) if known is not None and known[0] is frame else None
+    return HEADER.pack(length, length ^ _INVERTED, checksum(frame))
 
 
 def framed(frame: bytes) -> bytes:
@@ -58,8 +46,6 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now; raises RemoteProtocolError for what no correct peer sends."""
-        if _received:
-            _received.clear()
         frames: list[bytes] = []
         if self._pieces:
             self._pieces.append(data)
@@ -110,8 +96,6 @@ class Splitter:
 
 
 def _checked(frame: bytes, head: bytes) -> bytes:
-    if HEADER.unpack(head)[2] != crc32(frame):
+    if HEADER.unpack(head)[2] != checksum(frame):
         raise RemoteProtocolError(f"a frame of {len(frame)} bytes was damaged on its way")
-    if len(frame) >= LARGE:
-        _received[id(frame)] = frame, head
     return frame

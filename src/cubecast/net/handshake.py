@@ -94,6 +94,8 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 Opening: TypeAlias = Greeting | JoinRequest | ClientGreeting
 Answer: TypeAlias = Accepted | Refused | Challenge
 
+_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Of what no caller means; the last is what lies in a frame too deep to be read."""
 _encoder = msgspec.msgpack.Encoder()
 _openings: msgspec.msgpack.Decoder[Opening] = msgspec.msgpack.Decoder(Opening)
 _proofs = msgspec.msgpack.Decoder(Proof)
@@ -107,7 +109,7 @@ def encode(message: Opening | Answer | Proof) -> bytes:
 def decode_opening(frame: bytes) -> Opening:
     try:
         opening = _openings.decode(frame)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise RemoteProtocolError(f"this is not a cubecast greeting: {error}") from None
     if opening.magic != MAGIC:
         raise RemoteProtocolError("this is not a cubecast greeting")
@@ -117,14 +119,14 @@ def decode_opening(frame: bytes) -> Opening:
 def decode_proof(frame: bytes) -> Proof:
     try:
         return _proofs.decode(frame)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise RemoteProtocolError(f"this is not the answer to a challenge: {error}") from None
 
 
 def decode_answer(frame: bytes) -> Answer:
     try:
         answer = _answers.decode(frame)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise RemoteProtocolError(f"this is not the answer of a cubecast node: {error}") from None
     if isinstance(answer, Accepted) and not OLDEST_VERSION <= answer.version <= VERSION:
         raise RemoteProtocolError(f"it answers in version {answer.version}, which it was not offered")

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +25,9 @@ from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Gre
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.turn import Turn
+
+if TYPE_CHECKING:
+    from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +128,8 @@ class Peers:
 
     def hang_up(self) -> None:
         """Say goodbye to everybody. A link belongs to the id it was opened under and must not outlive it."""
-        for dial in self._dials.values():
+        dials, self._dials = self._dials, {}  # here, because a task that did not begin yet ends without a word
+        for dial in dials.values():
             dial.task.cancel()
         links, self._links = self._links, {}
         for link in links.values():
@@ -135,6 +140,14 @@ class Peers:
         self._budget = config.peer_budget
         for link in self._links.values():
             link.budget = config.peer_budget
+
+    def check_certificates(self, trust: "Trust") -> None:
+        """Links to nodes whose certificate would not be believed any more end; whoever has a new one calls again."""
+        for node, link in list(self._links.items()):
+            objection = trust.objection(link.chain())
+            if objection is not None:
+                log.warning("the link to node %s ends: %s", node, objection, extra={"peer": node})
+                link.abort(objection)
 
     def close(self) -> None:
         self._closed = True
@@ -193,10 +206,17 @@ class Peers:
                 await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
                 attempts += 1
         finally:
-            dial = self._dials.pop(node)
-            if node in self._links:
-                for frame in dial.kept:
-                    self._links[node].send(frame)
+            self._dialled(node)
+
+    def _dialled(self, node: NodeId) -> None:
+        """The call that is under way is over, however it ended; what was kept for it goes out if there is a link."""
+        dial = self._dials.get(node)
+        if dial is None or dial.task is not asyncio.current_task():
+            return  # it was given up, and others may have been begun
+        del self._dials[node]
+        if node in self._links:
+            for frame in dial.kept:
+                self._links[node].send(frame)
 
     async def _call(self, node: NodeId) -> None:
         place, me = self._directory.places[node], self._directory.me

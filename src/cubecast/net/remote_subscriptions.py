@@ -34,13 +34,28 @@ PUBLISHERS_REMEMBERED = 65_536
 
 
 class RemoteSubscription:
-    __slots__ = ("_began_at", "_has_caught_up", "_last", "is_partial", "is_paused", "pattern", "since", "sink")
+    __slots__ = (
+        "_began_at",
+        "_has_caught_up",
+        "_last",
+        "is_asking_a_log",
+        "is_live_only",
+        "is_partial",
+        "is_paused",
+        "pattern",
+        "since",
+        "sink",
+    )
 
     def __init__(self, pattern: str, sink: Sink, since: Since | None = None) -> None:
         self.pattern, self.sink, self.since = pattern, sink, since
         self.is_paused = False
         self.is_partial = False
         """Moved to another node whose subscription is not complete yet."""
+        self.is_asking_a_log = False
+        """Moved, and not known yet whether the new node's log can give what it asks for."""
+        self.is_live_only = False
+        """Moved to a node whose log cannot: no more of the past will come."""
         self._has_caught_up = False
         self._began_at: float | None = None
         self._last: dict[tuple[Topic, NodeId, Incarnation], int] = since.cut if isinstance(since, FromCut) else {}
@@ -73,6 +88,9 @@ class RemoteSubscription:
 
     def caught_up(self) -> None:
         self._has_caught_up = True
+        self.tell_live()
+
+    def tell_live(self) -> None:
         self.sink.on_live(dict(self._last))
 
     def elsewhere(self) -> Since | None:
@@ -123,9 +141,14 @@ class RemoteSubscriptions:
     def open_all(self) -> None:
         """At a node that knows nothing of them."""
         for number, one in self._all.items():
-            self._send(Subscribe(number, one.pattern, one.elsewhere()))
-            if one.is_paused:
-                self._send(Pause(number))
+            where = one.elsewhere()
+            one.is_live_only, one.is_asking_a_log = False, where is not None and not isinstance(where, FromCut)
+            self._open(number, one, where)
+
+    def _open(self, number: int, one: RemoteSubscription, where: Since | None) -> None:
+        self._send(Subscribe(number, one.pattern, where))
+        if one.is_paused:
+            self._send(Pause(number))
 
     def tell_moved(self, moved: str) -> None:
         """A gap now, before the new node delivers anything; another one when its subscription has become complete.
@@ -159,7 +182,10 @@ class RemoteSubscriptions:
             if one.is_partial:
                 one.is_partial = False
                 one.sink.on_gap(GapNotice(one.pattern, (), "subscribed at another node; from here on all arrives"))
+            one.is_asking_a_log = False
             one.sink.on_ready()
+            if one.is_live_only:
+                one.tell_live()  # whoever waits for the rest of the past has a gap instead
 
     def on_gap(self, message: Lost) -> None:
         one = self._all.get(message.subscription)
@@ -170,6 +196,7 @@ class RemoteSubscriptions:
     def on_resumed(self, message: Resumed) -> None:
         one = self._all.get(message.subscription)
         if one is not None and not message.is_complete:
+            one.is_live_only = True
             self._tell_moved(one)
 
     def on_standing(self, message: Standing) -> None:
@@ -183,8 +210,13 @@ class RemoteSubscriptions:
             one.caught_up()
 
     def on_ended(self, message: Ended) -> None:
-        one = self._all.pop(message.subscription, None)
-        if one is not None:
+        one = self._all.get(message.subscription)
+        if one is not None and one.is_asking_a_log:
+            # The gap was told when it moved: better live with it than not at all. What forbids that, too, ends it.
+            one.is_asking_a_log, one.is_live_only = False, True
+            self._open(message.subscription, one, None)
+        elif one is not None:
+            del self._all[message.subscription]
             one.sink.on_end(BadInput(message.reason))
 
     def __len__(self) -> int:

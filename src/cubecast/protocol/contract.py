@@ -30,9 +30,6 @@ class Packet:
     frame: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """Its encoded form, kept by the driver that encoded or decoded it, so that forwarding never encodes again."""
 
-    checksum: int | None = field(default=None, init=False, repr=False, compare=False)
-    """Of that form, when the driver knows it from its way."""
-
     born: float = field(default=0.0, init=False, repr=False, compare=False)
     """When it was first sent (simulated) or arrived here (live), kept by the driver; it does not travel."""
 

@@ -29,7 +29,7 @@ def test_a_publisher_is_killed_in_the_middle_of_its_stream(tmp_path):
 
 
 def test_a_process_that_stood_still_comes_back_as_a_new_incarnation_and_says_what_it_missed(tmp_path):
-    config = ClusterConfig(members=3, seed=1, directory=tmp_path, patience=2.0, round_length=0.5, inputs=True)
+    config = ClusterConfig(members=3, seed=1, directory=tmp_path, patience=5.0, round_length=1.0, inputs=True)
     statuses = asyncio.run(_stopped_until_missed(config))
     assert statuses[2]["incarnation"] >= 1 and statuses[2]["gaps"] >= 1
     assert [statuses[node]["incarnation"] for node in (0, 1)] == [0, 0], "the others are not disturbed"

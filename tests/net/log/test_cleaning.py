@@ -48,7 +48,7 @@ def test_what_is_kept_moves_when_most_around_it_is_forgotten(tmp_path, small_seg
     async def story():
         store = await Store.open(tmp_path, retention={"passing": Retention(max_messages=40)})
         await turn_over(store, 40)
-        await until(lambda: len(segment_numbers(tmp_path)) <= 6, 15.0)
+        await until(lambda: len(segment_numbers(tmp_path)) <= 6)
         kept = [f"m1.{number}".encode() for number in range(1, 41)]
         assert payloads(await everything(store, "kept")) == kept
         await store.close()
@@ -58,4 +58,4 @@ def test_what_is_kept_moves_when_most_around_it_is_forgotten(tmp_path, small_seg
         assert store.bounds("passing") == (1561, 1600)
         await store.close()
 
-    run(story(), 20.0)
+    run(story())

@@ -99,7 +99,8 @@ def copied(directory: Path) -> Path:
     return shutil.copytree(directory, copy)
 
 
-EXAMPLES = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+UNTIMED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+EXAMPLES = settings(max_examples=20, deadline=None, suppress_health_check=UNTIMED)
 
 
 @EXAMPLES

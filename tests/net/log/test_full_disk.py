@@ -154,6 +154,6 @@ asyncio.run(story(Path(sys.argv[1])))
 def test_writes_the_system_refuses_half_way_leave_nothing_behind(tmp_path):
     """A limit on the size of files, in a process of its own: the kernel writes up to it and then no more."""
     done = subprocess.run(
-        [sys.executable, "-c", REFUSED_BY_THE_SYSTEM, tmp_path], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", REFUSED_BY_THE_SYSTEM, tmp_path], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.startswith("good"), done.stderr

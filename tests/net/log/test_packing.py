@@ -3,8 +3,7 @@
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.net.framing import LARGE
-from cubecast.net.log.packing import as_it_came
+from cubecast.net.log.packing import LARGE, as_it_came
 from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, opening_and_head
 from cubecast.net.log.store import Store
 from cubecast.protocol.vcube.cubecast.packets import Direct, Publication

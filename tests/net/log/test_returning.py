@@ -29,7 +29,7 @@ async def heard(node, count, pattern="t"):
     subscription = node.subscribe(pattern, since="beginning")
     got = []
     while sum(not isinstance(one, Gap) for one in got) < count:
-        got += [one if isinstance(one, Gap) else int(one.data) for one in await subscription.take(1000, 5)]
+        got += [one if isinstance(one, Gap) else int(one.data) for one in await subscription.take(1000, 30)]
     await subscription.live()
     subscription.close()
     return got
@@ -94,14 +94,15 @@ async def deaf_and_dumb(node):
 @pytest.mark.parametrize("has_peer", [True, False], ids=["a peer has it", "nobody has it"])
 def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_it(tmp_path, has_peer):
     async def main():
-        async with cluster(2) as (one, other), AsyncExitStack() as stack:
+        soon = {"patience": 2.0, "round_length": 0.5}  # a round that comes later than that suspects nobody
+        async with cluster(2, **soon) as (one, other), AsyncExitStack() as stack:
             if has_peer:
-                await stack.enter_async_context(keeper(tmp_path / "a", one))
-            dropped = await stack.enter_async_context(keeper(tmp_path / "b", one))
+                await stack.enter_async_context(keeper(tmp_path / "a", one, **soon))
+            dropped = await stack.enter_async_context(keeper(tmp_path / "b", one, **soon))
             before = dropped._live.place.incarnation
             async with dropped.subscribe("t") as subscription:
                 await say(one, 0, 10)
-                assert [int((await subscription.next(5)).data) for _ in range(10)] == list(range(10))
+                assert [int((await subscription.next(30)).data) for _ in range(10)] == list(range(10))
                 async with deaf_and_dumb(dropped):
                     await until(lambda: dropped.id not in other._live.machine.living)
                     await say(one, 10, 10)
@@ -111,7 +112,7 @@ def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_i
                 await say(one, 20, 10)
                 got = []
                 while 29 not in got:
-                    event = await subscription.next(5)
+                    event = await subscription.next(30)
                     got.append(event if isinstance(event, Gap) else int(event.data))
             numbers = [one for one in got if not isinstance(one, Gap)]
             assert numbers == list(range(10, 30) if has_peer else range(20, 30))

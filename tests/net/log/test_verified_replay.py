@@ -14,7 +14,7 @@ MESSAGES = 2_000
 @pytest.fixture(scope="module")
 def talk(tmp_path_factory):
     directory = tmp_path_factory.mktemp("replay")
-    result = run(measure(directory, MESSAGES, 32), 60)
+    result = run(measure(directory, MESSAGES, 32))
     return directory, result
 
 

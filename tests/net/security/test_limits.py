@@ -1,17 +1,23 @@
 """Nobody takes more than a share, least of all those who have not said who they are."""
 
 import asyncio
+import logging
+import socket
+import struct
 from contextlib import AsyncExitStack, suppress
 
 import pytest
 
 from cubecast.api.connect import connect
 from cubecast.errors import CubecastError
-from cubecast.net.framing import MAX_FRAME, framed
+from cubecast.net.checksums import checksum
+from cubecast.net.framing import HEADER, MAX_FRAME, framed
 from cubecast.net.gateway_messages import Publish, StatusRequest, Subscribe, Unsubscribe
 from cubecast.net.gateway_messages import encode as said
 from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
+from cubecast.net.security import listener
 from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.handshakes import ADDRESSES_REMEMBERED, Handshakes
 from cubecast.net.security.login import Login
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.strangers import Strangers
@@ -45,21 +51,24 @@ BEFORE = {
     "a frame as large as any": framed(bytes(MAX_FRAME)),
     "a frame just too large": framed(bytes(Limits().first_frame + 1)),
     "the beginning of one": framed(bytes(MAX_FRAME))[:100],
-    "a length that lies": b"\x00\x00\x00\x10\xff\xff\xff\xee\x00\x00\x00\x00",
+    "a length that lies": HEADER.pack(16, 16 ^ 0xFFFFFFFE, 0),
     "a damaged frame": framed(b"greeting")[:-1] + b"x",
-    "an empty frame": b"\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00",
+    "an empty frame": HEADER.pack(0, 0xFFFFFFFF, checksum(b"")),
     "a greeting with too long a name": framed(
         encode(ClientGreeting(MAGIC, VERSION, VERSION, "cubecast", "n" * (1 << 15), TOKEN))
     ),
     "a deep structure": framed(b"\x91" * 10_000),
+    "a greeting with a deep structure behind it": framed(b"\x99" + GREETING[1:] + b"\x91" * 10_000 + b"\xc0"),
 }
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("case", BEFORE)
-def test_before_a_greeting_little_may_be_said(case, tls):
+def test_before_a_greeting_little_may_be_said(case, tls, caplog):
+    """It is cut off for what it said, long before its time is over."""
+
     async def scenario():
-        async with secured(RULES, tls=tls) as scene:
+        async with secured(RULES, tls=tls, limits=Limits(greeting_time=600.0)) as scene:
             caller = await Raw.open(scene.at, client_context(certificates().anybody) if tls else None)
             caller.writer.write(BEFORE[case])
             with suppress(ConnectionError):
@@ -67,6 +76,7 @@ def test_before_a_greeting_little_may_be_said(case, tls):
             caller.close()
 
     run(scenario())
+    assert not [record for record in caplog.records if record.name == "asyncio" and record.levelno >= logging.ERROR]
 
 
 AFTER = {
@@ -95,15 +105,61 @@ def test_after_it_what_no_client_says_ends_the_connection(case):
     run(scenario())
 
 
+def _arrivals(scene):
+    """Whoever is taken for a stranger from now on, even if not for long."""
+    strangers, arrived = scene.node.reception._strangers, []
+    arrive = strangers.arrive
+
+    def noted(*arguments):
+        arrived.append(arguments)
+        return arrive(*arguments)
+
+    strangers.arrive = noted
+    return arrived
+
+
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_silence_has_an_end(tls):
     """Connected, and nothing more: not even the TLS handshake."""
 
     async def scenario():
         async with secured(RULES, tls=tls, limits=Limits(greeting_time=0.2)) as scene:
+            arrived = _arrivals(scene)
             callers = [await Raw.open(scene.at) for _ in range(3)]
-            await until(lambda: scene.node.reception.strangers == 3)
+            await until(lambda: len(arrived) == 3)
             for caller in callers:
+                await caller.closed()
+                caller.close()
+            await until(lambda: scene.node.reception.strangers == 0)
+
+    run(scenario())
+
+
+def test_who_goes_away_before_the_handshake_leaves_nothing_behind(caplog):
+    """Reset rather than closed: the node finds no first byte, but an error."""
+
+    async def scenario():
+        async with secured(RULES, limits=Limits(greeting_time=600.0)) as scene:
+            for _ in range(3):
+                with socket.create_connection((scene.at.host, scene.at.port)) as caller:
+                    await until(lambda: scene.node.reception.strangers == 1)
+                    caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                await until(lambda: scene.node.reception.strangers == 0)
+
+    run(scenario())
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_a_handshake_without_sockets_to_spare_leaves_nothing_behind(monkeypatch):
+    class Spent:
+        def __init__(self, caller: object) -> None:
+            raise OSError(24, "Too many open files")
+
+    async def scenario():
+        async with secured(RULES, limits=Limits(greeting_time=600.0)) as scene:
+            with monkeypatch.context() as patch:
+                patch.setattr(listener, "Words", Spent)
+                caller = await Raw.open(scene.at)
                 await caller.closed()
                 caller.close()
             await until(lambda: scene.node.reception.strangers == 0)
@@ -114,9 +170,10 @@ def test_silence_has_an_end(tls):
 def test_half_a_handshake_has_an_end():
     async def scenario():
         async with secured(RULES, limits=Limits(greeting_time=0.3)) as scene:
+            arrived = _arrivals(scene)
             caller = await Raw.open(scene.at)
             caller.writer.write(b"\x16\x03\x01\x02\x00\x01")
-            await until(lambda: scene.node.reception.strangers == 1)
+            await until(lambda: arrived)
             await caller.closed()
             caller.close()
 
@@ -125,9 +182,10 @@ def test_half_a_handshake_has_an_end():
 
 def test_a_handshake_without_a_greeting_has_an_end():
     async def scenario():
-        async with secured(RULES, limits=Limits(greeting_time=0.3)) as scene:
+        async with secured(RULES, limits=Limits(greeting_time=2.0)) as scene:  # for the handshake, too
+            arrived = _arrivals(scene)
             caller = await Raw.open(scene.at, client_context(certificates().anybody))
-            await until(lambda: scene.node.reception.strangers == 1)
+            assert arrived
             await caller.closed()
             caller.close()
 
@@ -148,6 +206,41 @@ def test_a_flood_of_strangers_keeps_nobody_out(tls):
             await until(lambda: scene.node.reception.strangers == 0)
 
     run(scenario())
+
+
+def test_who_begins_too_many_handshakes_waits_and_then_is_sent_away(caplog):
+    async def scenario():
+        limits = Limits(handshakes_per_second=10.0, burst=0.3, greeting_time=1.0)
+        async with secured(RULES, limits=limits) as scene:
+            with caplog.at_level(logging.INFO):
+                flood = []
+                for _ in range(100):
+                    flood.append(await Raw.open(scene.at))
+                    flood[-1].writer.write(b"\x16\x03\x01\x02\x00\x01")
+                for caller in flood:
+                    await caller.closed()
+                    caller.close()
+            await until(lambda: scene.node.reception.strangers == 0)
+            sent_away = [line for line in caplog.messages if "too many handshakes from 127.0.0.1" in line]
+            assert 0 < len(sent_away) < 98, "the first ones were not, and the next ones waited"
+            login = Login(tls=certificates().anybody, token=TOKEN)
+            async with connect(scene.address, login=login, timeout=30) as client:
+                await client.status()
+
+    run(scenario())
+
+
+def test_each_address_has_handshakes_of_its_own():
+    limits, handshakes = Limits(handshakes_per_second=2.0, greeting_time=2.0), Handshakes()
+    waits = [handshakes.wait("192.0.2.1", limits, 0.0) for _ in range(9)]
+    assert waits[:2] == [0.0, 0.0] and waits[2] == pytest.approx(0.0, abs=0.01)
+    assert waits[2:6] == sorted(waits[2:6]) and waits[-1] is None, "in turn, and not for ever"
+    assert handshakes.wait("198.51.100.7", limits, 0.0) == 0.0
+    assert handshakes.wait("192.0.2.1", limits, 10.0) == 0.0, "what was too much is forgotten in time"
+    assert Handshakes().wait("192.0.2.1", Limits(handshakes_per_second=0), 0.0) == 0.0
+    for number in range(2 * ADDRESSES_REMEMBERED):
+        handshakes.wait(f"2001:db8::{number:x}", limits, 10.0)
+    assert len(handshakes) == ADDRESSES_REMEMBERED
 
 
 def test_a_crowd_from_one_address_pushes_out_only_its_own():

@@ -15,7 +15,7 @@ MEMBERS = 8
 DIMENSION = 4
 QUESTIONS = 40
 """Questions each member asks before the crash, and again after the newcomer arrived."""
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds for each stage; it usually takes a few."""
 
 Say = Callable[[str], None]

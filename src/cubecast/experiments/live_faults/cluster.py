@@ -18,6 +18,8 @@ from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
 
 POLL = 0.1
+PATIENCE = 60.0
+"""Seconds for whatever should come about in a few: members share the machine with others."""
 
 
 class NotAtRest(CubecastError):  # noqa: N818 - a finding
@@ -41,7 +43,7 @@ class ClusterConfig:
     round_length: float = 0.25
     patience: float = 1.0
     retry: float = 0.3
-    start_timeout: float = 30.0
+    start_timeout: float = PATIENCE
 
     @property
     def detection_period(self) -> float:
@@ -180,7 +182,7 @@ class LiveCluster:
 
     # Waiting
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, timeout: float = 20.0) -> float:
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, timeout: float = PATIENCE) -> float:
         """Wait until that is so; how long it took. Says what the members wait for when it does not come about."""
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -190,7 +192,7 @@ class LiveCluster:
             await asyncio.sleep(POLL)
         return loop.time() - started
 
-    async def until_together(self, numbers: Iterable[NodeId], timeout: float = 20.0) -> float:
+    async def until_together(self, numbers: Iterable[NodeId], timeout: float = PATIENCE) -> float:
         """Wait until these members live with each other and nobody else."""
         together = sorted(numbers)
 
@@ -200,7 +202,7 @@ class LiveCluster:
 
         return await self.until(agreed, f"nodes {together} live together", timeout)
 
-    async def drain(self, timeout: float = 20.0) -> None:
+    async def drain(self, timeout: float = PATIENCE) -> None:
         """Nobody publishes any more; wait until nothing is under way anywhere."""
         self.heal()
         for member in self.living:

@@ -37,7 +37,7 @@ class Answering(MemberProcess):
     async def started(self, timeout: float) -> None:
         await self._answer(timeout)
 
-    async def ask(self, do: str, *, timeout: float = 10.0, **how: Any) -> dict[str, Any]:
+    async def ask(self, do: str, *, timeout: float = 30.0, **how: Any) -> dict[str, Any]:
         """Give a command and wait until it is done."""
         self.write({"do": do, **how})
         return await self._answer(timeout)

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is one
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.checksums import checksum
 
 RECORD_OVERHEAD = 200
 """Bytes charged per batch in memory besides its content."""
 MAGIC = b"\xc1LOG"
-OPENING = Struct("<4sIII")
+OPENING = Struct("<4sIIQ")
 encode_block = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(tuple[Topic, int, int, MessageId, float, int, int]).decode
 _decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -65,7 +65,7 @@ class Packed(NamedTuple):
 
 def pack(payloads: Sequence[bytes]) -> Packed:
     block = encode_block(payloads)
-    return Packed(len(payloads), block, crc32(block))
+    return Packed(len(payloads), block, checksum(block))
 
 
 class Entry(NamedTuple):
@@ -90,8 +90,8 @@ class Entry(NamedTuple):
 
 def entry_of(record: Record) -> Entry:
     topic, first, payloads, offset, at = record
-    many, block, checksum, element = pack(payloads)
-    return Entry(topic, offset, many, first, at, block, checksum, element)
+    many, block, of_block, element = pack(payloads)
+    return Entry(topic, offset, many, first, at, block, of_block, element)
 
 
 def messages_in(block: bytes | memoryview, element: int) -> list[bytes]:
@@ -136,13 +136,13 @@ class Broken(Exception):  # noqa: N818 - a state of bytes, for whoever read them
 
 def opening_and_head(entry: Entry) -> bytes:
     """What precedes the block in its frame."""
-    topic, offset, many, first, at, block, checksum, element = entry
-    head = encode_block((topic, offset, many, first, at, checksum, element))
+    topic, offset, many, first, at, block, of_block, element = entry
+    head = encode_block((topic, offset, many, first, at, of_block, element))
     return OPENING.pack(MAGIC, len(head), len(block), _head_checksum(head, len(block))) + head
 
 
 def _head_checksum(head: bytes | memoryview, block: int) -> int:
-    return crc32(head, block)
+    return checksum(head, block)
 
 
 def frame_length(data: bytes | memoryview, place: int = 0) -> int:
@@ -156,15 +156,15 @@ def frame_length(data: bytes | memoryview, place: int = 0) -> int:
 def decode_frame(data: bytes | memoryview) -> Record:
     """Broken when it is not exactly what was written."""
     try:
-        magic, head_size, block_size, checksum = OPENING.unpack_from(data)
+        magic, head_size, block_size, of_head = OPENING.unpack_from(data)
         end = OPENING.size + head_size
         head, block = data[OPENING.size : end], data[end:]
-        if magic != MAGIC or len(block) != block_size or checksum != _head_checksum(head, block_size):
+        if magic != MAGIC or len(block) != block_size or of_head != _head_checksum(head, block_size):
             raise Broken("its names do not match their checksum")
         topic, offset, many, first, at, body, element = _decode_head(head)
     except (StructError, msgspec.MsgspecError) as error:
         raise Broken(f"unreadable: {error}") from None
-    if body != crc32(block):
+    if body != checksum(block):
         raise Broken("its messages do not match their checksum", Mark(topic, offset, many, first, at))
     try:
         return Record(topic, first, messages_in(block, element), offset, at)
@@ -174,4 +174,4 @@ def decode_frame(data: bytes | memoryview) -> Record:
 
 def row_checksum(*fields: int | str) -> int:
     """Of the small tables' rows."""
-    return crc32(repr(fields).encode())
+    return checksum(repr(fields).encode()) >> 1  # SQLite's integers have a sign

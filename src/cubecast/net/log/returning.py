@@ -107,8 +107,9 @@ class Refill:
         self._last_word = loop.time()
         number = port.subscribe(pattern, self, from_cut(self._last, is_causal=True))
         is_paused = False
-        while not self._is_enough(loop.time()):
+        while not self._is_enough(looked := loop.time()):
             await asyncio.sleep(LOOK_EVERY)
+            self._forgive(loop.time() - looked - LOOK_EVERY)
             if self._error is not None:
                 raise self._error
             if is_paused == self._around.has_room():
@@ -118,6 +119,13 @@ class Refill:
             if self._live_since is None and not is_paused and loop.time() - self._last_word > SILENT_FOR:
                 raise BadInput(f"it said nothing for {SILENT_FOR} s")
         port.unsubscribe(number)
+
+    def _forgive(self, late: float) -> None:
+        """By how much this node came late to look: as long as it stood still itself nobody else was silent."""
+        if late > 0:
+            self._last_word += late
+            if self._live_since is not None:
+                self._live_since += late
 
     def _is_enough(self, now: float) -> bool:
         """Whether all is here that can be expected to come."""

@@ -15,6 +15,7 @@ import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from time import time
 from typing import Any, TypeVar
@@ -148,7 +149,7 @@ class Store:
 
     def _from_thread(self, callback: Callable[[Any], None]) -> Callable[[Any], None]:
         def tell(news: Any) -> None:
-            if not self._loop.is_closed():
+            with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
                 self._loop.call_soon_threadsafe(callback, news)
 
         return tell

@@ -22,9 +22,11 @@ def stamped(mark: bytes, payloads: Sequence[bytes]) -> list[bytes]:
 
 def without_stamps(payload: bytes) -> bytes:
     """However many there are; one that is cut short goes with all that follows."""
-    while payload[:2] == OPENING:
-        payload = payload[3 + payload[2] :] if len(payload) > 2 else b""
-    return payload
+    start, size = 0, len(payload)
+    # Copied once, at the end: a message may be a mebibyte of stamps.
+    while payload.startswith(OPENING, start):
+        start = start + 3 + payload[start + 2] if start + 2 < size else size
+    return payload[start:]
 
 
 def split(payload: bytes) -> tuple[str | None, bytes]:
