@@ -20,7 +20,7 @@ from pathlib import Path
 from cubecast.experiments.live_load.cluster import measure_messages
 from cubecast.experiments.live_load.member import Load
 from cubecast.ids import MessageId
-from cubecast.net.log.record import Entry, encode_block
+from cubecast.net.log.record import Entry, Packed, encode_block, pack
 from cubecast.net.log.recovery import open_log
 from cubecast.net.log.store import Store
 
@@ -82,12 +82,12 @@ def as_appends(directory: Path, blocks: list[bytes], at_once: int) -> None:
     os.close(descriptor)
 
 
-def as_log(directory: Path, blocks: list[bytes], at_once: int, batch: int) -> None:
+def as_log(directory: Path, batches: list[Packed], at_once: int, batch: int) -> None:
     """Segments, index and marks, without the thread and the loop around them."""
     ledger = open_log(directory / "log").ledger
     entries = [
-        Entry("speed", 1 + number * batch, batch, MessageId(number % 8, 0, 1 + number // 8 * batch), 0.0, block)
-        for number, block in enumerate(blocks)
+        Entry("speed", 1 + number * batch, many, MessageId(number % 8, 0, 1 + number // 8 * batch), 0.0, *packed)
+        for number, (many, *packed) in enumerate(batches)
     ]
     for begin in range(0, len(entries), at_once):
         ledger.commit(entries[begin : begin + at_once])
@@ -101,7 +101,7 @@ def compare(messages: int, batch: int) -> dict[str, dict[str, float]]:
     ways: dict[str, Callable[[Path], None]] = {
         "rows of SQLite": lambda path: as_rows(path, [encode_block(one) for one in batches], at_once),
         "bare appends": lambda path: as_appends(path, [encode_block(one) for one in batches], at_once),
-        "this log": lambda path: as_log(path, [encode_block(one) for one in batches], at_once, batch),
+        "this log": lambda path: as_log(path, [pack(one) for one in batches], at_once, batch),
     }
     found = {}
     for name, way in ways.items():

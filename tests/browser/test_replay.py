@@ -53,6 +53,38 @@ def test_a_page_reads_the_past_and_moves_without_a_gap(chromium):
     chromium.run(main())
 
 
+def test_a_page_whose_new_node_has_no_log_goes_on_live(chromium):
+    """It had not read all of the past yet, and said where to begin by a time: the new node cannot give it that."""
+
+    async def main():
+        with TemporaryDirectory() as directory:
+            async with Node(http=HTTP, ws_origins=("*",), **FAST) as one:
+                other = logging_node(directory, "other", join=[one.address])
+                await other.start()
+                await one.publish_batch("t", [bytes(10_000)] * 500, wait="stable")
+                await read(one, other)
+
+    async def read(one, other):
+        urls = [f"ws://{node._live.web.address}/ws" for node in (other, one)]
+        address = f"http://{one._live.web.address}/chat"
+        async with chromium.page(address, calm=False, bypass_csp=True) as page:
+            await page.evaluate(OPEN, urls)
+            await page.evaluate("() => { window.s = c.subscribe('t', { since: new Date(0), budget: 1000 }); }")
+            await page.wait_for_function("() => s.held > 1000")
+            await other.close()
+            gaps = """async () => {
+              const gaps = [];
+              while (gaps.length < 2) { const [one] = await take(s, 1); if (typeof one === "string") gaps.push(one); }
+              return gaps;
+            }"""
+            first, second = await page.evaluate(gaps)
+            assert "messages may be missing" in first and "from here on all arrives" in second
+            await one.publish("t", "live")
+            assert (await page.evaluate("take(s, 1)"))[0][0] == "live"
+
+    chromium.run(main())
+
+
 def test_a_node_without_a_log_says_so(chromium):
     async def main():
         async with (

@@ -8,18 +8,26 @@ import tomllib
 from configparser import ConfigParser
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+import yaml
 
 from cubecast.cli import main
+from cubecast.errors import BadInput
 from cubecast.net.config import NodeConfig
+from cubecast.net.settings.fields import leaves
 from cubecast.net.settings.resolve import Resolved, Sources, resolve
 from support.sources import ROOT
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "cubecast.service"
-VARIABLE = re.compile(r'^ *(?:# )?(CUBECAST_\w+): "?([^"\n]*)"?$')
+KEYS_OF_A_SERVICE = {
+    *("build", "cap_drop", "environment", "image", "networks", "ports", "read_only"),
+    *("restart", "security_opt", "stop_grace_period", "volumes"),
+}
+"""Of the compose specification, those that are used; one that is misspelt would be another one."""
 
 
 def parsed(words: list[str]) -> click.Command:
@@ -51,6 +59,16 @@ def test_the_unit_calls_commands_that_exist():
     assert names == ["check", "node"]
     assert service["Type"] == "notify" and service["ExecReload"].endswith("-HUP $MAINPID")
     assert service["RestartPreventExitStatus"] == "2", "bad settings stay bad"
+
+
+def test_the_unit_reads_and_writes_where_systemd_lets_it():
+    """The rest of the file system is read-only, and its user exists only while it runs."""
+    service = unit()["Service"]
+    words = service["ExecStart"].split()
+    assert words[words.index("--data") + 1] == f"/var/lib/{service['StateDirectory']}"
+    config = words[words.index("--config") + 1]
+    assert config.startswith(f"/etc/{service['ConfigurationDirectory']}/")
+    assert service["ExecStartPre"].split()[-1] == config, "what is checked is what is used"
 
 
 def test_systemd_likes_the_unit(tmp_path: Path):
@@ -118,18 +136,18 @@ def test_a_node_needs_a_small_part_of_the_lock():
 # Three nodes
 
 
+def compose() -> dict[str, Any]:
+    """As compose reads it: anchors and merges resolved."""
+    found = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
 def settings_of_the_nodes() -> list[dict[str, str]]:
     """What each service of the compose file finds in its environment."""
-    common, *services = re.split(r"(?m)^  (?=node\d:\n    <<)", (DEPLOY / "compose.yaml").read_text())
-    shared = dict(
-        match.groups() for match in map(VARIABLE.match, common.splitlines()) if match and "# " not in match[0]
-    )
-    return [
-        environment_of_the_image()
-        | shared
-        | dict(match.groups() for match in map(VARIABLE.match, one.splitlines()) if match)
-        for one in services
-    ]
+    services = compose()["services"]
+    assert list(services) == ["node0", "node1", "node2"]
+    return [environment_of_the_image() | service["environment"] for service in services.values()]
 
 
 def resolved(environment: dict[str, str]) -> Resolved[NodeConfig]:
@@ -145,11 +163,40 @@ def test_the_compose_file_is_a_cluster_of_three():
         assert config.listen.port == config.advertise.port
 
 
-def test_what_the_compose_file_offers_in_comments_is_settings_too():
-    text = (DEPLOY / "compose.yaml").read_text()
-    offered = dict(match.groups() for match in map(VARIABLE.match, text.splitlines()) if match and "# " in match[0])
+def test_the_environment_is_text():
+    """YAML would make a number of 0 and a truth of true; what a process finds in its environment is text."""
+    for environment in settings_of_the_nodes():
+        assert [value for value in environment.values() if not isinstance(value, str)] == []
+        assert set(environment) <= {leaf.variable for leaf in leaves(NodeConfig).values()}
+
+
+def test_the_services_fit_the_image():
+    """What compose gives is where the container looks: its file, its port, its directory, its networks."""
+    whole, image = compose(), dict(instructions())
+    data = environment_of_the_image()["CUBECAST_DATA"]
+    assert image["VOLUME"] == data
+    for (name, service), environment in zip(whole["services"].items(), settings_of_the_nodes(), strict=True):
+        assert set(service) <= KEYS_OF_A_SERVICE
+        assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).samefile(
+            DEPLOY / "Containerfile"
+        )
+        (mounted,) = service["volumes"]
+        assert mounted == f"{name}:{data}" and name in whole["volumes"], "a volume of its own, where its data goes"
+        assert set(service["networks"]) <= set(whole["networks"])
+        config = resolved(environment).config
+        assert str(config.advertise) == f"{name}:{image['EXPOSE']}", "others reach it by its service's name"
+        for published in service.get("ports", []):
+            host, _, port = published.split(":")
+            assert (host, port) == ("127.0.0.1", str(config.listen.port)), "in the clear on this machine only"
+
+
+def test_compose_asks_for_being_in_the_clear():
+    """Without the line that asks for it, the same settings are refused: they listen beyond the machine."""
     (first, *_) = settings_of_the_nodes()
-    assert resolved(first | offered).config.cluster == "example"
+    assert resolved(first).config.insecure
+    del first["CUBECAST_INSECURE"]
+    with pytest.raises(BadInput, match="without TLS"):
+        resolved(first)
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "compose.yaml", "cubecast.service"])

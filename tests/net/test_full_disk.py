@@ -6,10 +6,13 @@ import os
 
 import pytest
 
+from cubecast.check import check_directory
+from cubecast.check.verdict import Verdict
 from cubecast.errors import BadInput
 from cubecast.net import input_log
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
+from cubecast.report.live_tracing import collect_journals
 from cubecast.trace import journal
 from support.cluster import FAST
 from support.running import run, until
@@ -20,12 +23,14 @@ class FullDisk:
 
     def __init__(self) -> None:
         self.is_full = False
+        self.files = None
+        """Those that are on it; all when None."""
 
     def __getattr__(self, name):
         return getattr(os, name)
 
     def write(self, file, data):
-        if self.is_full:
+        if self.is_full and (self.files is None or file in self.files):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return os.write(file, data)
 
@@ -55,6 +60,43 @@ def test_the_node_goes_on(module, settings, tmp_path, monkeypatch, caplog):
         run(main())
     told = [record.getMessage() for record in caplog.records if "No space left" in record.getMessage()]
     assert len(told) == 1 and "goes on" in told[0]
+
+
+def test_nobody_is_judged_by_a_journal_that_was_lost(tmp_path, monkeypatch):
+    """The other node delivers what its publisher could not write down any more: that is no invention of anybody's."""
+    disk = FullDisk()
+    monkeypatch.setattr(journal, "os", disk)
+
+    class Heard:
+        count = 0
+
+        def __getattr__(self, name):
+            return lambda *_: None
+
+        def on_batch(self, topic, first, payloads, logged=None):
+            self.count += len(payloads)
+
+    async def main():
+        first = LiveNode(NodeConfig(**FAST, journal=tmp_path / "journals"))
+        await first.start()
+        second = LiveNode(NodeConfig(join=(first.address,), **FAST, journal=tmp_path / "journals"))
+        await second.start()
+        heard = Heard()
+        second.port.subscribe("t", heard)
+        while not heard.count:  # until the subscription is known there
+            await first.port.stable("t", first.port.publish("t", [b"before"]))
+        disk.files, disk.is_full, before = [first._driver._journal._writer._file], True, heard.count
+        first.port.publish("t", [b"after"])
+        await until(lambda: heard.count > before)
+        await first.close()
+        await second.close()
+
+    run(main())
+    found = collect_journals(tmp_path / "journals", tmp_path / "trace")
+    assert len(found["lost_journals"]) == 1
+    report = check_directory(tmp_path / "trace")
+    assert report.verdict == Verdict.UNKNOWN
+    assert any("is incomplete" in reason for reason in report.unknown_because)
 
 
 def test_a_journal_that_cannot_begin_is_bad_input(tmp_path):

@@ -1,11 +1,11 @@
 """A log that forgets everything with its process: the dumb thing that replays are tried against."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.record import Cut, Record
+from cubecast.net.log.record import Cut, Entry, Packed, Record
 
 
 class MemoryLog:
@@ -21,12 +21,13 @@ class MemoryLog:
         self.has_room, self.ticket, self.trouble = True, 0, None
         self.on_room: Callable[[], None] = lambda: None
 
-    def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int:
+    def append_packed(self, topic: Topic, first: MessageId, packed: Packed, at: float) -> Entry:
         _, last = self.bounds(topic)
         self.newest_at = max(at, self.newest_at)
-        record = Record(topic, MessageId(*first), list(payloads), last + 1, self.newest_at)
-        self.records.setdefault(topic, []).append(record)
-        return last + 1
+        many, *rest = packed
+        entry = Entry(topic, last + 1, many, MessageId(*first), self.newest_at, *rest)
+        self.records.setdefault(topic, []).append(entry.record())
+        return entry
 
     def bounds(self, topic: Topic) -> tuple[int, int]:
         records = self.records.get(topic)

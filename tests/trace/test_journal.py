@@ -93,6 +93,42 @@ def test_a_restarted_node_continues_in_another_file(tmp_path: Path):
     ]
 
 
+def lost(directory: Path, node: int, lines: list[tuple], instance: str = "aa") -> None:
+    writer = JournalWriter(directory, node, 0, instance)
+    for line in lines:
+        writer.line(*line)
+    writer.flush()
+    writer.line("publish", 9.0, "t", 9, 1, [])
+    writer.abandon()
+
+
+HEARD = [*READER, ("deliver", 0.3, "t", 0, 0, 3, 1), ("quiescent", 0.4)]
+"""One message more than its publisher could write down."""
+REINCARNATED = [*PUBLISHER[:-1], ("stop", 0.3)]
+"""The line about the next incarnation did not fit any more."""
+
+
+@pytest.mark.parametrize(
+    "before", [PUBLISHER[:-1], REINCARNATED, [], [*PUBLISHER[:1], ("base", 0.0, {}), *PUBLISHER[1:-1]]]
+)
+def test_a_lost_journal_is_incomplete_and_nobody_is_blamed(tmp_path: Path, before: list[tuple]):
+    lost(tmp_path / "journals", 0, before)
+    written(tmp_path / "journals", 1, HEARD)
+    collect(tmp_path / "journals", tmp_path / "trace", INFO)
+    report = check_directory(tmp_path / "trace").to_json()
+    assert report["verdict"] == "UNKNOWN" and report["properties"]["P1"]["verdict"] == "UNKNOWN"
+    assert "the log of node 0, incarnation 0, is incomplete" in " ".join(report["unknown_because"])
+    info, _ = read_trace(tmp_path / "trace")
+    assert info.parameters["lost_journals"] == ["node-00000-00000-aa.lost.jsonl"]
+
+
+def test_the_same_without_a_loss_is_a_violation(tmp_path: Path):
+    written(tmp_path / "journals", 0, PUBLISHER[:-1])
+    written(tmp_path / "journals", 1, HEARD)
+    collect(tmp_path / "journals", tmp_path / "trace", INFO)
+    assert check_directory(tmp_path / "trace").to_json()["properties"]["P1"]["verdict"] == "VIOLATED"
+
+
 def test_a_removed_journal_leaves_nothing(tmp_path: Path):
     writer = JournalWriter(tmp_path, 0, 0, "aa")
     writer.line("start", 0.0, 0)

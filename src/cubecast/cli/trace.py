@@ -61,6 +61,8 @@ def collect(journals: Path, out: Path, as_json: bool) -> None:
         output.print(f"This trace is partial: {found['partial']}.", markup=False)
     for node, incarnation in found["publishers_without_a_journal"]:
         output.print(f"Left out: node {node}.{incarnation}, which left no journal.", markup=False)
+    for name in found["lost_journals"]:
+        output.print(f"Incomplete: {name}, which could not be written any more while its node went on.", markup=False)
 
 
 def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -15,6 +16,9 @@ from cubecast.net.security.door import OPEN_VISITOR, Visitor
 from cubecast.net.security.guarded_port import GuardedPort
 from cubecast.net.security.policy import Policy
 from cubecast.net.security.settings import Limits
+
+if TYPE_CHECKING:
+    from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +66,13 @@ class Clients:
         link.label = f"{self._name(greeting, visitor)} at {link.label}"
         link.budget, link.traffic = self.budget, self.traffic
         link.send(encode(structs.replace(answer, version=agreed(greeting))))
-        port, rate = self._port_for(link, visitor), self.limits.requests_per_second
-        gateway = self._gateways[link] = Gateway(port, link, requests_per_second=rate, **patience)
+        gateway = self._gateways[link] = Gateway(
+            self._port_for(link, visitor),
+            link,
+            requests_per_second=self.limits.requests_per_second,
+            subscriptions=self.limits.subscriptions,
+            **patience,
+        )
         return gateway
 
     def _name(self, greeting: ClientGreeting, visitor: Visitor) -> str:
@@ -81,11 +90,20 @@ class Clients:
     def renew(self, policy: Policy) -> None:
         """Who is not known any more has to go; others may do what the new policy grants them."""
         for link, (visitor, guarded) in list(self._guarded.items()):
+            if visitor.principal.is_unrestricted:
+                continue  # a node, whose certificate counts whatever the policy says
             principal = policy.renewed(visitor.principal, visitor.credentials)
             if principal is None:
                 link.abort("the new policy does not know it")
             else:
                 guarded.renew(principal)
+
+    def check_certificates(self, trust: "Trust") -> None:
+        """Whose certificate would not be believed any more has to go, whatever else it showed."""
+        for link in list(self._gateways):
+            objection = trust.objection(link.chain()) if isinstance(link, Connection) else None
+            if objection is not None:
+                link.abort(objection)
 
     def left(self, link: Link, error: Exception | None) -> None:
         self._gateways.pop(link).close()

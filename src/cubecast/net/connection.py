@@ -108,6 +108,15 @@ class Connection(asyncio.Protocol):
         certificate = None if secured is None else secured.getpeercert(binary_form=True)
         return b"" if certificate is None else sha256(certificate).digest()
 
+    def chain(self) -> list[bytes]:
+        """The other end's certificate and those it was verified by; empty when it showed none."""
+        secured = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        if secured is None:
+            return []
+        from cubecast.net.security.trust import verified_chain  # brings a library along that others do without
+
+        return verified_chain(secured)
+
     def allow_frames(self, most: int) -> None:
         """Up to this size from now on."""
         self._splitter.most = most

@@ -25,6 +25,7 @@ from cubecast.protocol.contract import (
     InterestKnown,
     InterestMatched,
     Observe,
+    Packet,
     Published,
     Reincarnated,
     Send,
@@ -50,7 +51,9 @@ NOBODY = (None, None, None)
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
-    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None: ...
+    def on_deliver(
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None
+    ) -> None: ...
     def on_published(self, topic: Topic, count: int) -> None: ...
     def on_acknowledged(self, topic: Topic, counter: int) -> None: ...
     def on_failed(self, topic: Topic, count: int, reason: str) -> None: ...
@@ -199,7 +202,12 @@ class Driver:
         journal, self._journal = self._journal, None
         if journal is not None:
             log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
-            journal.abandon()
+            try:
+                journal.abandon()
+            except OSError as another:
+                log.error(
+                    "that journal could not be marked as lost; remove it before a trace is collected: %s", another
+                )
 
     def drop_journal(self) -> None:
         journal, self._journal = self._journal, None
@@ -264,7 +272,7 @@ class Driver:
                 case Deliver():
                     if self._turn.is_short:
                         self._turn.end()  # forward, then deliver
-                    listener.on_deliver(effect.topic, effect.message, effect.payloads)
+                    listener.on_deliver(effect.topic, effect.message, effect.payloads, effect.packet)
                 case Published(topic, _, count):
                     listener.on_published(topic, count)
                 case Acknowledged(topic, counter):

@@ -1,16 +1,14 @@
 """A byte stream cut into frames: a header of sixteen bytes, then the frame. Checked before anything is used.
 
 The header holds the frame's length, the same with all bits inverted, and the frame's checksum. TCP's own lets one
-damaged segment in some ten thousand pass, and a changed byte inside a payload would look like any other payload. XXH3
-takes a fifteenth of the time of zlib's CRC-32, which was an eighth of all work when messages of a kilobyte went round.
+damaged segment in some ten thousand pass, and a changed byte inside a payload would look like any other payload.
 The inverted length tells a damaged length at once, instead of waiting for a frame that never ends.
 """
 
 from struct import Struct
 
-from xxhash import xxh3_64_intdigest as checksum
-
 from cubecast.errors import RemoteProtocolError
+from cubecast.net.checksums import checksum
 
 HEADER = Struct(">IIQ")
 MAX_FRAME = (1 << 20) + (1 << 17)
@@ -22,15 +20,9 @@ _TLS = 0x1603
 
 MOST_PIECES = 64
 """More are joined before the frame is complete: each piece takes some memory of its own."""
-LARGE = 4096
-_received: dict[int, tuple[bytes, bytes]] = {}
-"""Of large frames that came with the last read, by identity: the frame and its header. Most are sent on at once."""
 
 
 def header(frame: bytes) -> bytes:
-    known = _received.get(id(frame))
-    if known is not None and known[0] is frame:
-        return known[1]
     length = len(frame)
     return HEADER.pack(length, length ^ _INVERTED, checksum(frame))
 
@@ -54,8 +46,6 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now; raises RemoteProtocolError for what no correct peer sends."""
-        if _received:
-            _received.clear()
         frames: list[bytes] = []
         if self._pieces:
             self._pieces.append(data)
@@ -108,6 +98,4 @@ class Splitter:
 def _checked(frame: bytes, head: bytes) -> bytes:
     if HEADER.unpack(head)[2] != checksum(frame):
         raise RemoteProtocolError(f"a frame of {len(frame)} bytes was damaged on its way")
-    if len(frame) >= LARGE:
-        _received[id(frame)] = frame, head
     return frame

@@ -32,6 +32,7 @@ from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 if TYPE_CHECKING:
     from cubecast.net.observe.observer import Observer
+    from cubecast.net.security.trust import Trust
     from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ class LiveNode:
         self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
         self.clients.limits = config.limits
         self.security.on_policy = self.clients.renew
+        if self.security.tls is not None:
+            self.security.tls.on_trust = self._check_certificates
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
         self.reloads: list[Prepare] = [self.security.prepare, self._prepare]
@@ -77,6 +80,10 @@ class LiveNode:
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = self._is_filled = False
+
+    def _check_certificates(self, trust: "Trust") -> None:
+        self._peers.check_certificates(trust)
+        self.clients.check_certificates(trust)
 
     # Life
 

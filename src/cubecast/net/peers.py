@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +25,9 @@ from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Gre
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.turn import Turn
+
+if TYPE_CHECKING:
+    from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +140,14 @@ class Peers:
         self._budget = config.peer_budget
         for link in self._links.values():
             link.budget = config.peer_budget
+
+    def check_certificates(self, trust: "Trust") -> None:
+        """Links to nodes whose certificate would not be believed any more end; whoever has a new one calls again."""
+        for node, link in list(self._links.items()):
+            objection = trust.objection(link.chain())
+            if objection is not None:
+                log.warning("the link to node %s ends: %s", node, objection, extra={"peer": node})
+                link.abort(objection)
 
     def close(self) -> None:
         self._closed = True

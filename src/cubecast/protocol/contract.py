@@ -49,6 +49,8 @@ class Deliver:
     topic: Topic
     message: MessageId
     payloads: Sequence[bytes]
+    packet: Any = field(default=None, repr=False, compare=False)
+    """Which holds exactly this batch, where one does: drivers may use its encoded form."""
 
 
 @dataclass(slots=True)

@@ -38,5 +38,6 @@ def collect_journals(directory: Path, out: Path) -> dict[str, Any]:
         "nodes": written.nodes,
         "partial": written.parameters.get("partial"),
         "publishers_without_a_journal": written.parameters.get("publishers_without_a_journal", []),
+        "lost_journals": written.parameters.get("lost_journals", []),
         "promises": list(written.promises),
     }

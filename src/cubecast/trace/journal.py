@@ -2,7 +2,9 @@
 
 Parquet files are only readable once they are closed, and a killed process closes nothing. So a live node appends short
 lines (one per batch, not per message) and `collect` turns the journals of a run into a trace dataset. A last line that
-was torn by a crash is left out; a journal that does not end in `stop` or `quiescent` ends in `crash`.
+was torn by a crash is left out; a journal that does not end in `stop` or `quiescent` ends in `crash`. A journal that
+could not be written any more while its node went on says so in its name, for which a full disk has room: in the trace
+rows are missing at its end, so that what others heard of the node afterwards is not taken for invented.
 """
 
 import json
@@ -19,6 +21,7 @@ from cubecast.trace.partial import BASE, NOT_DECIDABLE, OFF, Restriction, Window
 from cubecast.trace.schema import Kind
 
 JOURNAL_SUFFIX = ".jsonl"
+LOST_SUFFIX = ".lost.jsonl"
 _KINDS = frozenset(map(str, Kind)) | {BASE, OFF}
 
 
@@ -44,16 +47,20 @@ class JournalWriter:
     def close(self) -> None:
         try:
             self.flush()
-        finally:
-            os.close(self._file)
-
-    def abandon(self) -> None:
-        """Without what was not flushed."""
-        self._lines.clear()
+        except OSError:
+            self.abandon()
+            raise
         os.close(self._file)
 
+    def abandon(self) -> None:
+        """It cannot be written, and what is not flushed is lost; whoever collects it must know."""
+        self._lines.clear()
+        os.close(self._file)
+        self._path.rename(self._path.with_name(self._path.name.removesuffix(JOURNAL_SUFFIX) + LOST_SUFFIX))
+
     def remove(self) -> None:
-        self.close()
+        self._lines.clear()
+        os.close(self._file)
         self._path.unlink()
 
 
@@ -73,6 +80,10 @@ class _Node:
         self._seq[self.incarnation] = seq + 1
         self.ended = kind in (Kind.STOP, Kind.QUIESCENT, Kind.CRASH)
         return Event(self.node, self.incarnation, seq, self.time, str(kind), **columns)
+
+    def hole(self) -> None:
+        """Something is missing here."""
+        self._seq[self.incarnation] = self._seq.get(self.incarnation, 0) + 1
 
     def about(self, kind: str, topic: str, message: MessageId, **columns: Any) -> Event:
         source, incarnation, counter = message
@@ -159,10 +170,14 @@ def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
     state = _Node(node)
     for path in paths:
         state.ended = True
+        state.incarnation = int(path.name.split("-")[2])
         for kind, time, *values in _lines(path):
             state.time = time
             yield from state.unfold(kind, values)
-        if not state.ended:
+        if path.name.endswith(LOST_SUFFIX):
+            state.hole()
+            yield state.row(Kind.STOP, detail="the journal could not be written any more; the node went on")
+        elif not state.ended:
             yield state.row(Kind.CRASH)
 
 
@@ -175,6 +190,9 @@ def collect(directory: Path, out: Path, info: RunInfo) -> int:
     if not found:
         raise TraceError(f"{directory} holds no journals (node-*{JOURNAL_SUFFIX})")
     info = replace(info, nodes=len(found), clock_unit="s")
+    lost = [path.name for paths in found.values() for path in paths if path.name.endswith(LOST_SUFFIX)]
+    if lost:
+        info = replace(info, parameters=info.parameters | {"lost_journals": lost})
     known: dict[tuple[NodeId, int], Window] = {}
     for node, paths in found.items():
         known |= windows(node, (line for path in paths for line in _lines(path)))

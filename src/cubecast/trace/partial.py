@@ -64,22 +64,23 @@ class Restriction:
 
     def __init__(self, found: Mapping[Life, Window]) -> None:
         self._windows = found
-        self._seq: dict[Life, int] = {}
+        self._left_out: dict[Life, int] = {}
         self.unrecorded: set[Life] = set()
         """Publishers that were heard of and left no journal."""
 
     def begin_again(self) -> None:
         """The rows will be read once more."""
-        self._seq.clear()
+        self._left_out.clear()
 
     def rows(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Numbered as if those left out had never been; where rows are missing, numbers are."""
         for event in events:
-            kept = self._kept(event)
-            if kept is not None:
-                log = (event.node, event.incarnation)
-                seq = self._seq.get(log, 0)
-                self._seq[log] = seq + 1
-                yield kept._replace(seq=seq)
+            log, kept = (event.node, event.incarnation), self._kept(event)
+            left_out = self._left_out.get(log, 0)
+            if kept is None:
+                self._left_out[log] = left_out + 1
+            else:
+                yield kept._replace(seq=event.seq - left_out)
 
     def _kept(self, event: Event) -> Event | None:
         topic = event.topic

@@ -11,7 +11,7 @@ import msgspec
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
-from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS
+from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS, Publication
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import MOST_SOURCES, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
@@ -32,6 +32,8 @@ SMALL = 2048
 _encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
 _PUB = PACKETS.index(Pub)
+PAYLOADS = _names[Publication].index("payloads")
+"""Which element of the array a publication's messages are."""
 _tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 
 

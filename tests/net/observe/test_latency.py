@@ -117,6 +117,28 @@ def test_who_holds_it_is_asked_again_and_who_forgot_is_given_up(monkeypatch):
     run(main())
 
 
+def test_who_never_answers_is_given_up_and_keeps_nobody_from_being_asked(monkeypatch):
+    """A member that does not observe; with a few hundred questions open, nobody at all was asked any more."""
+
+    async def main():
+        pair = Pair(monkeypatch)
+        publisher = pair.nodes[0]
+        for second in range(latency.MOST_OPEN + 40):
+            pair.clock.time = 100.0 + second
+            publisher.on_stable(pair.clock.time, "t", 1 + second, pair.clock.time)
+        assert publisher.given_up > latency.MOST_OPEN
+        pair.notes.clear()
+        pair.clock.time += 1.0
+        published = pair.clock.time
+        pair.deliver(1000, at=published + 0.030)
+        publisher.on_stable(published, "t", 1000, published)
+        pair.carry(0.1)
+        pair.carry(0.1)
+        assert publisher.histogram.sum == pytest.approx(0.030)
+
+    run(main())
+
+
 def test_notes_nobody_may_send(monkeypatch):
     async def main():
         pair = Pair(monkeypatch)

@@ -10,12 +10,14 @@ import pytest
 
 from cubecast.api.connect import connect
 from cubecast.errors import CubecastError
-from cubecast.net.framing import HEADER, MAX_FRAME, checksum, framed
+from cubecast.net.checksums import checksum
+from cubecast.net.framing import HEADER, MAX_FRAME, framed
 from cubecast.net.gateway_messages import Publish, StatusRequest, Subscribe, Unsubscribe
 from cubecast.net.gateway_messages import encode as said
 from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
 from cubecast.net.security import listener
 from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.handshakes import ADDRESSES_REMEMBERED, Handshakes
 from cubecast.net.security.login import Login
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.strangers import Strangers
@@ -204,6 +206,41 @@ def test_a_flood_of_strangers_keeps_nobody_out(tls):
             await until(lambda: scene.node.reception.strangers == 0)
 
     run(scenario())
+
+
+def test_who_begins_too_many_handshakes_waits_and_then_is_sent_away(caplog):
+    async def scenario():
+        limits = Limits(handshakes_per_second=10.0, burst=0.3, greeting_time=1.0)
+        async with secured(RULES, limits=limits) as scene:
+            with caplog.at_level(logging.INFO):
+                flood = []
+                for _ in range(100):
+                    flood.append(await Raw.open(scene.at))
+                    flood[-1].writer.write(b"\x16\x03\x01\x02\x00\x01")
+                for caller in flood:
+                    await caller.closed()
+                    caller.close()
+            await until(lambda: scene.node.reception.strangers == 0)
+            sent_away = [line for line in caplog.messages if "too many handshakes from 127.0.0.1" in line]
+            assert 0 < len(sent_away) < 98, "the first ones were not, and the next ones waited"
+            login = Login(tls=certificates().anybody, token=TOKEN)
+            async with connect(scene.address, login=login, timeout=30) as client:
+                await client.status()
+
+    run(scenario())
+
+
+def test_each_address_has_handshakes_of_its_own():
+    limits, handshakes = Limits(handshakes_per_second=2.0, greeting_time=2.0), Handshakes()
+    waits = [handshakes.wait("192.0.2.1", limits, 0.0) for _ in range(9)]
+    assert waits[:2] == [0.0, 0.0] and waits[2] == pytest.approx(0.0, abs=0.01)
+    assert waits[2:6] == sorted(waits[2:6]) and waits[-1] is None, "in turn, and not for ever"
+    assert handshakes.wait("198.51.100.7", limits, 0.0) == 0.0
+    assert handshakes.wait("192.0.2.1", limits, 10.0) == 0.0, "what was too much is forgotten in time"
+    assert Handshakes().wait("192.0.2.1", Limits(handshakes_per_second=0), 0.0) == 0.0
+    for number in range(2 * ADDRESSES_REMEMBERED):
+        handshakes.wait(f"2001:db8::{number:x}", limits, 10.0)
+    assert len(handshakes) == ADDRESSES_REMEMBERED
 
 
 def test_a_crowd_from_one_address_pushes_out_only_its_own():

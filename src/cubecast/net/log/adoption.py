@@ -8,7 +8,7 @@ from pathlib import Path
 from cubecast.ids import Topic
 from cubecast.net.log.index import PLACES, Account, Placed, insert, row_of, topic_row
 from cubecast.net.log.load import newest_of
-from cubecast.net.log.record import pack, row_checksum
+from cubecast.net.log.record import row_checksum
 from cubecast.net.log.segments import Junk, scan, segment_numbers, segment_path
 
 AT_ONCE = 1000
@@ -45,7 +45,7 @@ def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping
                 tail.file, tail.end = number, place.start + place.length
                 account = accounts.get(record.topic)
                 if account is None or record.offset > account.last:
-                    tail.found.append((pack(record)._replace(block=b""), place))
+                    tail.found.append((record.mark, place))
         if junk is not None:
             where = segment_path(directory, number)
             tail.notes.append(f"{where}: {junk.length} bytes from {junk.start} on are not whole frames: {junk.why}")
@@ -61,7 +61,7 @@ def rebuild(directory: Path, database: sqlite3.Connection) -> None:
         for piece in scan(directory, number):
             if not isinstance(piece, Junk):
                 place, record = piece
-                rows.append(row_of(topics.setdefault(record.topic, len(topics) + 1), pack(record), place))
+                rows.append(row_of(topics.setdefault(record.topic, len(topics) + 1), record.mark, place))
                 if len(rows) >= AT_ONCE:
                     _insert(database, rows)
     _insert(database, rows)

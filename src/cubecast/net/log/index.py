@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.record import Damage, Entry, Run, row_checksum
+from cubecast.net.log.record import Damage, Entry, Mark, Run, row_checksum
 from cubecast.net.log.segments import Place
 
 AT_ONCE = (256, 64, 16, 4, 1)
@@ -41,7 +41,7 @@ class Account:
     bytes: int = 0
 
 
-Placed = tuple[Entry, Place]
+Placed = tuple[Entry | Mark, Place]
 _Newest = dict[tuple[int, int], tuple[int, int]]
 
 
@@ -178,7 +178,7 @@ def topic_row(topic: Topic, account: Account) -> tuple[Any, ...]:
     return account.number, topic, account.first, account.last, account.bytes, topic_checksum(topic, account)
 
 
-def row_of(number: int, entry: Entry, place: Place) -> tuple[Any, ...]:
+def row_of(number: int, entry: Entry | Mark, place: Place) -> tuple[Any, ...]:
     return number, entry.offset, entry.many, entry.at, *entry.first, *place
 
 

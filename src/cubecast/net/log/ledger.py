@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cubecast.ids import Topic
 from cubecast.net.log.index import Hole, Index, Placed
 from cubecast.net.log.marks import Marks
-from cubecast.net.log.record import Damage, Entry, Mark, Record, pack
+from cubecast.net.log.record import Damage, Entry, Mark, Record, entry_of
 from cubecast.net.log.segments import Segments
 
 SYNC_COMMITS = 200
@@ -38,16 +38,16 @@ class Ledger:
         """These are the messages of the range; nothing is damaged there any more."""
         # The neighbour's time, because times in a log never fall and a peer's clock is another one.
         at = self.index.time_before(topic, damage.first)
-        with self._written([pack(piece._replace(at=at)) for piece in pieces]) as placed:
+        with self._written([entry_of(piece._replace(at=at)) for piece in pieces]) as placed:
             self.index.replace(topic, damage, placed)
 
     def move(self, rows: Sequence[tuple[int, Record]]) -> None:
         """Write these rows' messages again at the end, so that the file they are in can go."""
-        with self._written([pack(record) for _, record in rows]) as placed:
+        with self._written([entry_of(record) for _, record in rows]) as placed:
             self.index.move([seq for seq, _ in rows], placed)
 
     @contextmanager
-    def _written(self, entries: Sequence[Entry]) -> Iterator[list[Placed]]:
+    def _written(self, entries: Sequence[Entry]) -> Iterator[Sequence[Placed]]:
         """In the segments, if what follows succeeds."""
         if not entries:
             yield []

@@ -10,17 +10,17 @@ import os
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 
+from cubecast.net.checksums import checksum
 from cubecast.net.log.record import Mark
 
 SIZE = 1 << 20
-_opening, _checksum = Struct("<8sIQQ"), Struct("<I")
+_opening, _checksum = Struct("<8sIQQ"), Struct("<Q")
 _START = _opening.size + _checksum.size
 _MAGIC = b"cubemark"
-_frame = Struct("<II")
+_frame = Struct("<IQ")
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -45,12 +45,12 @@ class Marks:
         """Everything up to there in the segments is in the synced index."""
         self._nonce = int.from_bytes(os.urandom(4), "little")  # so that nothing left from before is taken for new
         opening = _opening.pack(_MAGIC, self._nonce, file, end)
-        os.pwrite(self._file, opening + _checksum.pack(crc32(opening)), 0)
+        os.pwrite(self._file, opening + _checksum.pack(checksum(opening)), 0)
         self._position = _START
 
     def add(self, marks: list[Mark]) -> None:
         content = _encode(marks)
-        frame = _frame.pack(len(content), crc32(content, self._nonce)) + content
+        frame = _frame.pack(len(content), checksum(content, self._nonce)) + content
         os.pwrite(self._file, frame, self._position)
         self._position += len(frame)
 
@@ -79,7 +79,7 @@ def prepare(path: Path) -> int:
 def read_witness(path: Path) -> Witness:
     """What was committed; nothing when there is no file, or one whose opening is damaged."""
     data = path.read_bytes() if path.exists() else b""
-    if len(data) < _START or _checksum.unpack_from(data, _opening.size)[0] != crc32(data[: _opening.size]):
+    if len(data) < _START or _checksum.unpack_from(data, _opening.size)[0] != checksum(data[: _opening.size]):
         return Witness()
     magic, nonce, file, end = _opening.unpack_from(data)
     return _follow(data, nonce, file, end) if magic == _MAGIC else Witness()
@@ -89,9 +89,9 @@ def _follow(data: bytes, nonce: int, file: int, end: int) -> Witness:
     marks: list[Mark] = []
     position = _START
     while position + _frame.size <= len(data):
-        length, checksum = _frame.unpack_from(data, position)
+        length, expected = _frame.unpack_from(data, position)
         content = data[position + _frame.size : position + _frame.size + length]
-        if not length or len(content) < length or checksum != crc32(content, nonce):
+        if not length or len(content) < length or expected != checksum(content, nonce):
             break
         marks += _decode(content)
         position += _frame.size + length

@@ -11,8 +11,7 @@ from time import time
 from typing import Protocol
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Damage, Record
-from cubecast.net.pieces import weight
+from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Packed, Record
 from cubecast.net.port import Logged
 
 RECENT = 2 << 20
@@ -32,7 +31,7 @@ class Store(Protocol):
     def newest_at(self) -> float: ...
     @property
     def has_room(self) -> bool: ...
-    def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int: ...
+    def append_packed(self, topic: Topic, first: MessageId, packed: Packed, at: float) -> Entry: ...
     def bounds(self, topic: Topic) -> tuple[int, int]: ...
     def topics(self) -> list[Topic]: ...
     def cut(self, topic: Topic) -> Cut: ...
@@ -52,24 +51,26 @@ class History:
         """Tries to get what is damaged from peers, where there are any."""
         self.newest_at = store.newest_at
         """The time of the last record."""
-        self._recent: deque[tuple[Record, int]] = deque()
-        self._by_topic: dict[Topic, deque[Record]] = {}
+        self._recent: deque[Entry] = deque()
+        self._by_topic: dict[Topic, deque[Entry]] = {}
         self._bytes = 0
 
-    def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> Logged:
+    def append(self, topic: Topic, first: MessageId, packed: Packed) -> Logged:
         at = self.newest_at = max(time(), self.newest_at + TICK)
-        offset = self.store.append(topic, first, payloads, at)
-        self._remember(Record(topic, first, list(payloads), offset, at))
-        return Logged(offset, at)
+        entry = self.store.append_packed(topic, first, packed, at)
+        self._remember(entry)
+        return Logged(entry.offset, at)
 
-    def _remember(self, record: Record) -> None:
-        size = weight(record.payloads) + RECORD_OVERHEAD
-        self._recent.append((record, size))
-        self._by_topic.setdefault(record.topic, deque()).append(record)
-        self._bytes += size
+    def _remember(self, entry: Entry) -> None:
+        self._recent.append(entry)
+        ones = self._by_topic.get(entry.topic)
+        if ones is None:
+            ones = self._by_topic[entry.topic] = deque()
+        ones.append(entry)
+        self._bytes += len(entry.block) + RECORD_OVERHEAD
         while self._bytes > self._budget:
-            oldest, freed = self._recent.popleft()
-            self._bytes -= freed
+            oldest = self._recent.popleft()
+            self._bytes -= len(oldest.block) + RECORD_OVERHEAD
             ones = self._by_topic[oldest.topic]
             ones.popleft()
             if not ones:
@@ -83,10 +84,10 @@ class History:
         if ones is None or ones[0].offset > offset:
             return None
         found: list[Record] = []
-        for record in reversed(ones):
-            if record.last < offset:
+        for entry in reversed(ones):
+            if entry.last < offset:
                 break
-            found.append(record.since(offset))
+            found.append(entry.record().since(offset))
         found.reverse()
         return found
 

@@ -3,24 +3,29 @@
 A frame is a fixed opening, a head and a block of messages. The opening holds the lengths of both and the head's
 checksum, which covers the lengths too; the head names the messages and holds the block's checksum. So no part can
 change, move or be exchanged without one of the two telling.
+
+A block is a list of messages in MessagePack, or a packet as it travelled, which has such a list in it: a byte, then an
+array with the list as one of its elements. The head says which; nothing else of the packet counts here.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is one
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.checksums import checksum
 
 RECORD_OVERHEAD = 200
 """Bytes charged per batch in memory besides its content."""
 MAGIC = b"\xc1LOG"
-OPENING = Struct("<4sIII")
+OPENING = Struct("<4sIIQ")
 encode_block = msgspec.msgpack.Encoder().encode
-_decode_head = msgspec.msgpack.Decoder(tuple[Topic, int, int, MessageId, float, int]).decode
+_decode_head = msgspec.msgpack.Decoder(tuple[Topic, int, int, MessageId, float, int, int]).decode
 _decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
+_decode_packet = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class Record(NamedTuple):
@@ -39,6 +44,10 @@ class Record(NamedTuple):
         """The offset of the last one."""
         return self.offset + len(self.payloads) - 1
 
+    @property
+    def mark(self) -> "Mark":
+        return Mark(self.topic, self.offset, len(self.payloads), self.first, self.at)
+
     def since(self, offset: int) -> "Record":
         """The part that begins with this offset."""
         skipped = offset - self.offset
@@ -48,9 +57,23 @@ class Record(NamedTuple):
         return Record(self.topic, first, self.payloads[skipped:], offset, self.at)
 
 
+class Packed(NamedTuple):
+    """Messages as bytes."""
+
+    many: int
+    block: bytes
+    checksum: int
+    element: int = 0
+    """Of the packet that the block is, the list of messages; 0 when the block is nothing but the list."""
+
+
+def pack(payloads: Sequence[bytes]) -> Packed:
+    block = encode_block(payloads)
+    return Packed(len(payloads), block, checksum(block))
+
+
 class Entry(NamedTuple):
-    """A record on its way to the disk. Its messages are packed at once, while the processor has them at hand; that
-    takes less memory, and says how much."""
+    """A record on its way to the disk. Its messages stay packed: that takes less memory, and says how much."""
 
     topic: Topic
     offset: int
@@ -58,18 +81,25 @@ class Entry(NamedTuple):
     first: MessageId
     at: float
     block: bytes
+    checksum: int
+    element: int
 
     @property
     def last(self) -> int:
         return self.offset + self.many - 1
 
     def record(self) -> Record:
-        return Record(self.topic, self.first, _decode_block(self.block), self.offset, self.at)
+        return Record(self.topic, self.first, messages_in(self.block, self.element), self.offset, self.at)
 
 
-def pack(record: Record) -> Entry:
+def entry_of(record: Record) -> Entry:
     topic, first, payloads, offset, at = record
-    return Entry(topic, offset, len(payloads), first, at, encode_block(payloads))
+    many, block, of_block, element = pack(payloads)
+    return Entry(topic, offset, many, first, at, block, of_block, element)
+
+
+def messages_in(block: bytes | memoryview, element: int) -> list[bytes]:
+    return _decode_block(_decode_packet(memoryview(block)[1:])[element] if element else block)
 
 
 class Mark(NamedTuple):
@@ -80,6 +110,10 @@ class Mark(NamedTuple):
     many: int
     first: MessageId
     at: float
+
+    @property
+    def last(self) -> int:
+        return self.offset + self.many - 1
 
 
 class Run(NamedTuple):
@@ -110,13 +144,13 @@ class Broken(Exception):  # noqa: N818 - a state of bytes, for whoever read them
 
 def opening_and_head(entry: Entry) -> bytes:
     """What precedes the block in its frame."""
-    topic, offset, many, first, at, block = entry
-    head = encode_block((topic, offset, many, first, at, crc32(block)))
+    topic, offset, many, first, at, block, of_block, element = entry
+    head = encode_block((topic, offset, many, first, at, of_block, element))
     return OPENING.pack(MAGIC, len(head), len(block), _head_checksum(head, len(block))) + head
 
 
 def _head_checksum(head: bytes | memoryview, block: int) -> int:
-    return crc32(head, block)
+    return checksum(head, block)
 
 
 def frame_length(data: bytes | memoryview, place: int = 0) -> int:
@@ -130,20 +164,22 @@ def frame_length(data: bytes | memoryview, place: int = 0) -> int:
 def decode_frame(data: bytes | memoryview) -> Record:
     """Broken when it is not exactly what was written."""
     try:
-        magic, head_size, block_size, checksum = OPENING.unpack_from(data)
+        magic, head_size, block_size, of_head = OPENING.unpack_from(data)
         end = OPENING.size + head_size
         head, block = data[OPENING.size : end], data[end:]
-        if magic != MAGIC or len(block) != block_size or checksum != _head_checksum(head, block_size):
+        if magic != MAGIC or len(block) != block_size or of_head != _head_checksum(head, block_size):
             raise Broken("its names do not match their checksum")
-        topic, offset, many, first, at, body = _decode_head(head)
+        topic, offset, many, first, at, body, element = _decode_head(head)
     except (StructError, msgspec.MsgspecError) as error:
         raise Broken(f"unreadable: {error}") from None
-    if body != crc32(block):
+    if body != checksum(block):
         raise Broken("its messages do not match their checksum", Mark(topic, offset, many, first, at))
-    payloads = _decode_block(block)
-    return Record(topic, first, payloads, offset, at)
+    try:
+        return Record(topic, first, messages_in(block, element), offset, at)
+    except (IndexError, msgspec.MsgspecError) as error:
+        raise Broken(f"holds no messages: {error}", Mark(topic, offset, many, first, at)) from None
 
 
 def row_checksum(*fields: int | str) -> int:
     """Of the small tables' rows."""
-    return crc32(repr(fields).encode())
+    return checksum(repr(fields).encode()) >> 1  # SQLite's integers have a sign

@@ -10,6 +10,7 @@ from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.config import NodeConfig
 from cubecast.net.log.beginnings import open_replay
 from cubecast.net.log.mending import Mender
+from cubecast.net.log.packing import as_it_came
 from cubecast.net.log.reading import History
 from cubecast.net.log.replaying import Replay
 from cubecast.net.log.returning import Returning, Surroundings
@@ -17,6 +18,7 @@ from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
 from cubecast.net.port import GapNotice, Logged, Port, Sink
+from cubecast.protocol.contract import Packet
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""
@@ -120,11 +122,13 @@ class Recorder:
             raise NotKept(f"the log of this node keeps {kept}, so a subscription to {pattern} cannot begin there")
         return open_replay(self.history, pattern, sink, since)
 
-    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> Logged | None:
-        """Its place in the log, when it is recorded."""
+    def on_deliver(
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None
+    ) -> Logged | None:
+        """Its place in the log, when it is recorded. The packet is what it came in, if it holds nothing else."""
         if not self.records(topic):
             return None
-        logged = self.history.append(topic, message, payloads)
+        logged = self.history.append(topic, message, as_it_came(payloads, packet))
         if self.store.has_room or self._is_paused or self._port is None:
             return logged
         self._is_paused = True

@@ -11,7 +11,7 @@ from pathlib import Path
 from cubecast.errors import BadInput, DamagedLog
 
 DATABASE, MARKS = "log.index", "log.marks"
-VERSION = 1
+VERSION = 2
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, ValueError, TypeError, OverflowError)
 """What reading a damaged index may raise: SQLite looks at its structure, not at what is in it."""
 BUSY = 5000

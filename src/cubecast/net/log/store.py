@@ -26,7 +26,7 @@ from cubecast.net.log.damage import fitting
 from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.pending import Pending
 from cubecast.net.log.reader import Reader
-from cubecast.net.log.record import Cut, Damage, Entry, Record, encode_block
+from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record, pack
 from cubecast.net.log.recovery import Opened, open_log
 from cubecast.net.log.retention import Janitor, Kept, Retention
 from cubecast.net.log.shelf import Shelf
@@ -85,6 +85,9 @@ class Store:
 
     def append(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], at: float) -> int:
         """The offset of the first one. They are on the disk when `synced` says so of `ticket`."""
+        return self.append_packed(topic, first, pack(payloads), at).offset
+
+    def append_packed(self, topic: Topic, first: MessageId, packed: Packed, at: float) -> Entry:
         if self._closed:
             raise Closed("the log is closed")
         shelf = self._shelves.get(topic)
@@ -92,9 +95,11 @@ class Store:
             shelf = self._shelves[topic] = Shelf(topic)
         offset = shelf.last + 1
         at = self.newest_at = max(at, self.newest_at)
-        shelf.note(first, len(payloads))
-        self._pending.add(Entry(topic, offset, len(payloads), first, at, encode_block(payloads)))
-        return offset
+        many, block, checksum, element = packed
+        shelf.note(first, many)
+        entry = Entry(topic, offset, many, first, at, block, checksum, element)
+        self._pending.add(entry)
+        return entry
 
     @property
     def has_room(self) -> bool:

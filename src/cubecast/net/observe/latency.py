@@ -30,6 +30,8 @@ PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 DRIFT = 1e-4
 """How much two clocks may drift apart, seconds in a second."""
 MOST_OPEN = 256
+ANSWER_WITHIN = 30.0
+"""Seconds after which a member that was asked is given up: it does not observe, or it is gone."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -88,9 +90,12 @@ class Latency:
 
     def on_stable(self, now: float, topic: Topic, first: int, published: float) -> None:
         machine = self._meter.machine
-        if published < self._next or machine is None or len(self._open) >= MOST_OPEN:
+        if published < self._next or machine is None:
             return
         self._next = published + EVERY
+        self._give_up_the_silent()
+        if len(self._open) >= MOST_OPEN:
+            return
         members = [node for node in self._members(topic) if node != machine.node]
         self._turn += 1
         start = self._turn * MOST_ASKED % max(1, len(members))
@@ -109,6 +114,12 @@ class Latency:
         one.asked = monotonic()
         question = Question(number, one.topic, one.message.incarnation, one.message.counter)
         if not self._send(one.peer, _encode(question)):
+            self._give_up(number)
+
+    def _give_up_the_silent(self) -> None:
+        """Or they would take up all the places that those who answer need."""
+        now = monotonic()
+        for number in [number for number, one in self._open.items() if now - one.asked > ANSWER_WITHIN]:
             self._give_up(number)
 
     def _give_up(self, number: int) -> None:

@@ -100,6 +100,8 @@ class Authority:
         path, now = self._directory / "revoked.pem", datetime.now(UTC)
         builder = x509.CertificateRevocationListBuilder().issuer_name(self._certificate.subject)
         builder = builder.last_update(now - BACKDATED).next_update(now + timedelta(days=days))
+        # All authorities of this helper have one name; while one replaces another, only this tells their lists apart.
+        builder = builder.add_extension(self._key_identifier(), critical=False)
         serials = [entry.serial_number for entry in x509.load_pem_x509_crl(path.read_bytes())] if path.exists() else []
         serials += [self._serial(name) for name in names]
         for serial in dict.fromkeys(serials):
@@ -107,6 +109,9 @@ class Authority:
             builder = builder.add_revoked_certificate(entry.build())
         path.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         return path
+
+    def _key_identifier(self) -> x509.AuthorityKeyIdentifier:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
 
     def _serial(self, name: str) -> int:
         try:
@@ -124,13 +129,12 @@ class Authority:
             names += [_host(host) for host in subject.hosts]
         if subject.is_client:
             names.append(x509.UniformResourceIdentifier(client_uri(subject.cluster, subject.name)))
-        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return [
             (x509.BasicConstraints(ca=False, path_length=None), True),
             (_usage(signs=False), True),
             (x509.ExtendedKeyUsage(purposes), False),
             (x509.SubjectAlternativeName(names), False),
-            (authority, False),
+            (self._key_identifier(), False),
         ]
 
 

@@ -16,6 +16,7 @@ from cubecast.net.connection import Connection
 from cubecast.net.framing import framed
 from cubecast.net.handshake import Refused, encode
 from cubecast.net.security.farewell import Words
+from cubecast.net.security.handshakes import Handshakes
 from cubecast.net.security.strangers import Stranger, Strangers
 from cubecast.net.security.tls import TlsContext
 from cubecast.net.security.tls_errors import explain
@@ -40,6 +41,7 @@ class TlsListener:
         self._tls, self._strangers, self._make = tls, strangers, make
         self.on_refused: Callable[[str], None] = lambda detail: None
         """Told of callers whose handshake failed, for those who observe."""
+        self._handshakes = Handshakes()
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -104,11 +106,20 @@ class TlsListener:
             if await _first_byte(caller) != HANDSHAKE:
                 arrival.reason = "it does not speak TLS"
                 await words.say(framed(encode(Refused(NO_TLS, retry=False))))
+            elif not await self._is_its_turn(arrival):
+                arrival.reason = f"too many handshakes from {arrival.stranger.address}"
             elif not await self._shake_hands(caller, arrival):
                 await words.say_what_tls_said()
             else:
                 return True
         return False
+
+    async def _is_its_turn(self, arrival: "_Arrival") -> bool:
+        limits, now = self._strangers.limits, asyncio.get_running_loop().time()
+        wait = self._handshakes.wait(arrival.stranger.address, limits, now)
+        if wait:
+            await asyncio.sleep(wait)
+        return wait is not None
 
     async def _shake_hands(self, caller: socket.socket, arrival: "_Arrival") -> bool:
         arrival.stranger.channel = self._tls.channel

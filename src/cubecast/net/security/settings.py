@@ -44,6 +44,8 @@ class Limits:
     """The largest frame of a caller that has not said who it is."""
     strangers: int = setting(256, least=1, most=MANY, reload=True)
     """Callers at a time that have not said who they are; beyond, the address with most of them loses the oldest."""
+    handshakes_per_second: float = setting(100.0, least=0, reload=True)
+    """TLS handshakes that callers from one address may begin per second; beyond, they wait their turn. 0: no limit."""
     clients_per_address: int = setting(1000, least=1, most=MANY, reload=True)
     """Thin clients from one address."""
     clients_per_principal: int = setting(1000, least=1, most=MANY, reload=True)
@@ -55,12 +57,11 @@ class Limits:
     bytes_per_second: float = setting(0.0, least=0, reload=True)
     """Bytes one client may publish per second; it is held back beyond. 0: no limit."""
     burst: float = setting(1.0, least=0.001, most=3600, unit="seconds", reload=True)
-    """So many seconds' worth of messages and bytes may come at once."""
+    """So many seconds' worth of messages, bytes and handshakes may come at once."""
     requests_per_second: float = setting(10_000.0, least=1, reload=True)
     """Requests other than publications (subscribing, asking) of one client; one that makes more is cut off."""
 
     @property
     def restrict_clients(self) -> bool:
-        """Is there anything to count about what a client does?"""
-        least = self.subscriptions < type(self).subscriptions
-        return least or self.messages_per_second > 0 or self.bytes_per_second > 0
+        """Is there anything to count about what a client publishes?"""
+        return self.messages_per_second > 0 or self.bytes_per_second > 0

@@ -18,6 +18,7 @@ from cubecast.errors import BadInput
 from cubecast.net.security.farewell import SpeakingContext
 from cubecast.net.security.identity import Identity, identities
 from cubecast.net.security.settings import TlsSettings
+from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +34,15 @@ class _Loaded:
 
 
 class TlsContext:
-    """`reload` replaces everything or nothing: new handshakes use the new files, connections go on as they are."""
+    """`reload` replaces everything or nothing: new handshakes use the new files, and whoever came with a certificate
+    that would not be believed now has to go. Other connections go on as they are."""
 
     def __init__(self, settings: TlsSettings, cluster: str) -> None:
         settings.check_for_node()
         self._settings, self._cluster = settings, cluster
         self._loaded = _load(settings, cluster)
+        self.on_trust: Callable[[Trust], None] = lambda trust: None
+        """Told whom to believe whenever that was read again, for those who were let in before."""
 
     @property
     def server(self) -> ssl.SSLContext:
@@ -73,12 +77,13 @@ class TlsContext:
 
     def prepare(self) -> Callable[[], None]:
         """Read the files again; what is returned makes them count. BadInput when they are wrong."""
-        loaded = _load(self._settings, self._cluster)
+        loaded, trust = _load(self._settings, self._cluster), Trust(self._settings)
         if loaded.identity != self._loaded.identity:
             raise BadInput(f"{self._settings.cert} is for {loaded.identity} now; it was for {self.identity}")
 
         def take_effect() -> None:
             self._loaded = loaded
+            self.on_trust(trust)
 
         return take_effect
 

@@ -15,6 +15,7 @@
 
 export { Client, connect } from "./client/client.js";
 export { Subscription } from "./client/subscription.js";
+export { Service } from "./client/requests.js";
 export { Gap, Message } from "./client/events.js";
 export {
   BadInput,
@@ -25,5 +26,6 @@ export {
   NotDurable,
   OutcomeUnknown,
   RemoteProtocolError,
+  RequestFailed,
   SlowConsumer,
 } from "./client/errors.js";

@@ -161,7 +161,7 @@ class Delivery:
         if not progress.stated:
             self._state_cut(copy.source, progress)
         packet = copy.packet
-        self._context.effects.append(Deliver(self._topic, packet.message, packet.payloads))
+        self._context.effects.append(Deliver(self._topic, packet.message, packet.payloads, packet))
         progress.last = copy.last
         if self._has_lost:
             self._name_lost(copy)

@@ -11,6 +11,7 @@ import { BadInput, Closed, CubecastError, errorOf, NoRoom, OutcomeUnknown } from
 import { seal } from "./envelope.js";
 import { dial, endpoints } from "./dialling.js";
 import { Outbox } from "./outbox.js";
+import { answer, Requests, Service } from "./requests.js";
 import { soon } from "./soon.js";
 import { Subscription } from "./subscription.js";
 import {
@@ -65,6 +66,7 @@ export class Client extends EventTarget {
   /** @type {Map<number, import("./outbox.js").Waiter>} */
   #asked = new Map();
   #requests = 0;
+  #questions = new Requests(this);
   /** Called when nothing that was published waits any more. */
   #onDrained = () => {};
   /** @type {CubecastError | null} */
@@ -189,6 +191,33 @@ export class Client extends EventTarget {
     });
   }
 
+  /**
+   * Publish a question and wait for the first answer. RequestFailed when the handler threw, a DOMException named
+   * TimeoutError when nobody answers in time.
+   * @param {string} topic
+   * @param {any} data
+   * @param {{ headers?: Record<string, string>, timeout?: number }} [options] 5000 milliseconds
+   * @returns {Promise<import("./events.js").Message>}
+   */
+  request(topic, data, { headers = {}, timeout = 5000 } = {}) {
+    return this.#questions.ask(topic, data, headers, timeout);
+  }
+
+  /** Answer a message that was sent with `request`. @param {import("./events.js").Message} message @param {any} data */
+  reply(message, data) {
+    return answer(this, message, data);
+  }
+
+  /**
+   * Answer each request with what the handler returns, or what its promise does; until the service or the client closes.
+   * @param {string} pattern
+   * @param {(message: import("./events.js").Message) => any} handler
+   */
+  serve(pattern, handler) {
+    if (typeof handler !== "function") throw new BadInput("a handler is a function");
+    return new Service(this, this.subscribe(pattern, { gaps: "ignore" }), handler);
+  }
+
   // The connection
 
   /** Find a node. BadInput with the reasons when none answers. */
@@ -247,6 +276,7 @@ export class Client extends EventTarget {
       case LOST:
         return subscription?.onGap(...rest);
       case ENDED:
+        if (subscription?.goesOnLive()) return;
         this.#subscriptions.delete(number);
         return subscription?.onEnded(new BadInput(rest[0]));
       case TAKEN:
@@ -318,6 +348,7 @@ export class Client extends EventTarget {
     this.#subscriptions.clear();
     this.#outbox.close(error);
     for (const accept of this.#waiting.splice(0)) accept();
+    this.#questions.close(error);
     for (const waiter of this.#asked.values()) waiter.reject(error);
     this.#asked.clear();
     this.#onDrained();

@@ -41,10 +41,13 @@ export class Missed extends CubecastError {
   }
 }
 
+/** Whoever served the request could not: the text is what its handler threw. */
+export class RequestFailed extends CubecastError {}
+
 /** @param {[name: string, text: string] | null} told @returns {CubecastError | null} */
 export function errorOf(told) {
   if (!told) return null;
   const [name, text] = told;
-  const kinds = { BadInput, NotDurable, OutcomeUnknown };
+  const kinds = { BadInput, NotPermitted: BadInput, NotDurable, OutcomeUnknown };
   return new (kinds[name] ?? CubecastError)(text);
 }

@@ -36,6 +36,8 @@ export class Subscription {
   #isPartial = false;
   /** A node served it, so that the next one goes on and does not begin. */
   #isOpened = false;
+  /** Moved, and not known yet whether the new node's log can give what it asks for. */
+  #isAskingALog = false;
   #moved = "";
   #isOver = false;
   /** @type {Error | undefined} */
@@ -152,8 +154,22 @@ export class Subscription {
   /** At a node that knows nothing of it. */
   open() {
     const where = this.#isOpened ? this.#elsewhere() : this.#position?.first;
+    this.#isAskingALog = this.#isOpened && where !== undefined && !Position.resumes(where);
+    this.#openAt(where);
+  }
+
+  /** @param {any[]} [where] */
+  #openAt(where) {
     this.#send([SUBSCRIBE, this.#number, this.pattern, ...(where ? [where] : [])]);
     if (this.#inbox.isPaused) this.#send([PAUSE, this.#number]);
+  }
+
+  /** The new node's log cannot: better live, with the gap that was told, than not at all. False if it was not asked. */
+  goesOnLive() {
+    if (!this.#isAskingALog || this.#isOver) return false;
+    this.#isAskingALog = false;
+    this.#openAt();
+    return true;
   }
 
   #elsewhere() {
@@ -206,6 +222,7 @@ export class Subscription {
 
   onReady() {
     this.#isOpened = true;
+    this.#isAskingALog = false;
     if (this.#isPartial) {
       this.#isPartial = false;
       this.#admit(new Gap(this.pattern, "subscribed again; from here on all arrives"));

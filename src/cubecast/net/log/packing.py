@@ -1,0 +1,23 @@
+"""What a log writes for a batch that was delivered: where it can, the very bytes it came in."""
+
+from collections.abc import Sequence
+
+from cubecast.net.checksums import checksum
+from cubecast.net.log.record import Packed, pack
+from cubecast.protocol.contract import Packet
+from cubecast.wire.codec import PAYLOADS, encode
+
+LARGE = 4096
+
+
+def as_it_came(payloads: Sequence[bytes], packet: Packet | None) -> Packed:
+    """A large packet is kept whole: its messages need not be packed again.
+
+    Of a small one that would be mostly names. An own publication is encoded here, before it is sent.
+    """
+    if packet is None:
+        return pack(payloads)
+    frame = packet.frame
+    if frame is None:
+        frame = packet.frame = encode(packet)
+    return pack(payloads) if len(frame) < LARGE else Packed(len(payloads), frame, checksum(frame), PAYLOADS)
