@@ -42,7 +42,7 @@ def test_the_node_goes_on(module, settings, tmp_path, monkeypatch, caplog):
 
     async def main():
         records = {name: tmp_path / name for name in settings}
-        first = LiveNode(NodeConfig(**FAST | {"patience": 2.0}, **records))
+        first = LiveNode(NodeConfig(**FAST | {"patience": 2.0, "round_length": 0.5}, **records))
         await first.start()
         second = LiveNode(NodeConfig(join=(first.address,), **FAST))
         await second.start()

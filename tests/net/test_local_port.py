@@ -32,16 +32,19 @@ def a_port(held=None, through=None):
 
 
 def test_a_topic_that_begins_while_its_reader_is_full_is_held_back_too():
-    held, through = [], []
-    port = a_port(held.append, through.append)
-    wild = port.subscribe("a.*", Quiet())
-    port.on_interest_matched("a.b")
-    assert held == []
-    port.pause(wild)
-    port.on_interest_matched("a.c")
-    assert held == ["a.b", "a.c"]
-    port.resume(wild)
-    assert through == ["a.b", "a.c"]
+    async def main():
+        held, through = [], []
+        port = a_port(held.append, through.append)
+        wild = port.subscribe("a.*", Quiet())
+        port.on_interest_matched("a.b")
+        assert held == []
+        port.pause(wild)
+        port.on_interest_matched("a.c")
+        assert held == ["a.b", "a.c"]
+        port.resume(wild)
+        assert through == ["a.b", "a.c"]
+
+    run(main())
 
 
 def test_a_wildcard_hears_of_topics_that_are_named_at_its_node_later():

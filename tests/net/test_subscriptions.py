@@ -40,6 +40,7 @@ def test_a_topic_is_shared_and_left_by_the_last():
     assert subscriptions.names("t")
     subscriptions.deliver("t", FIRST, [b"y"])
     subscriptions.close(two)
+    subscriptions.forget_unheard(["t", "unheard of"])
     assert not subscriptions.names("t") and subscriptions.topics == []
     assert ann.heard == ["ready", ("t", b"x"), None]
     assert bob.heard == ["ready", ("t", b"x"), ("t", b"y"), None]
@@ -50,12 +51,12 @@ def test_wildcards_hear_what_they_match_once_it_comes_up():
     subscriptions = Subscriptions()
     ann = Recorder()
     subscriptions.open("a.*", ann)
-    assert subscriptions.is_wild
+    assert subscriptions.interest.patterns == ("a.*",)
     subscriptions.attach_matching("a.b.c")
     subscriptions.attach_matching("a.b")
     subscriptions.attach_matching("a.b")
     subscriptions.confirmed("a.b")
-    subscriptions.interest_known()
+    subscriptions.interest_known({"a.*"})
     subscriptions.deliver("a.b", FIRST, [b"x"])
     subscriptions.deliver("a.b.c", FIRST, [b"y"])
     subscriptions.gap(GapNotice("a.b", (), "lost"))

@@ -8,7 +8,8 @@ from cubecast.api.node import Node
 
 FAST = {"round_length": 0.05, "retry": 0.1, "patience": 30.0, "dimension": 3}
 """Times for a machine that talks to itself. Who is slow because the machine is busy is not taken for dead; where
-somebody falls silent, or comes back alone, a test chooses a `patience` of its own."""
+somebody falls silent, or comes back alone, a test chooses a `patience` of its own, and a `round_length` by which no
+machine is late all the time: rounds that come late suspect nobody."""
 
 
 @asynccontextmanager

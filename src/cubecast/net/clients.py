@@ -66,8 +66,13 @@ class Clients:
         link.label = f"{self._name(greeting, visitor)} at {link.label}"
         link.budget, link.traffic = self.budget, self.traffic
         link.send(encode(structs.replace(answer, version=agreed(greeting))))
-        port, rate = self._port_for(link, visitor), self.limits.requests_per_second
-        gateway = self._gateways[link] = Gateway(port, link, requests_per_second=rate, **patience)
+        gateway = self._gateways[link] = Gateway(
+            self._port_for(link, visitor),
+            link,
+            requests_per_second=self.limits.requests_per_second,
+            subscriptions=self.limits.subscriptions,
+            **patience,
+        )
         return gateway
 
     def _name(self, greeting: ClientGreeting, visitor: Visitor) -> str:
@@ -85,6 +90,8 @@ class Clients:
     def renew(self, policy: Policy) -> None:
         """Who is not known any more has to go; others may do what the new policy grants them."""
         for link, (visitor, guarded) in list(self._guarded.items()):
+            if visitor.principal.is_unrestricted:
+                continue  # a node, whose certificate counts whatever the policy says
             principal = policy.renewed(visitor.principal, visitor.credentials)
             if principal is None:
                 link.abort("the new policy does not know it")

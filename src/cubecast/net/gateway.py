@@ -42,14 +42,17 @@ from cubecast.net.gateway_messages import (
     encode,
 )
 from cubecast.net.log.serving import LogService
-from cubecast.net.log.since import FromCut, PublisherCut
+from cubecast.net.log.since import FromCut, PublisherCut, Since
 from cubecast.net.pieces import pieces, weight
 from cubecast.net.port import GapNotice, Logged, Port
 from cubecast.net.security.buckets import Bucket
+from cubecast.net.status import fitting
 
 MOST_SUBSCRIPTIONS = 10_000
 AT_ONCE = 10_000
 """Entries of a cut in one message."""
+MOST_KNOWN = 100_000
+"""Entries of the cuts that a client's open subscriptions began with: each takes about a kilobyte here."""
 MOST_REQUESTS = 1_000
 """Questions of one client that may be open at a time."""
 MOST_STATUS = 1 << 20
@@ -83,7 +86,7 @@ class Link(Protocol):
 class ClientSink:
     """A client's subscription, as the node's port sees it."""
 
-    __slots__ = ("_gateway", "_number", "asked", "held", "number")
+    __slots__ = ("_gateway", "_number", "asked", "held", "known", "number")
 
     def __init__(self, gateway: "Gateway", number: int) -> None:
         self._gateway, self._number = gateway, number
@@ -91,6 +94,8 @@ class ClientSink:
         """The port's name for it."""
         self.asked = self.held = False
         """Paused because the client said so; because its connection is full."""
+        self.known = 0
+        """Entries of the cut it began with."""
 
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         source, incarnation, counter = first
@@ -131,10 +136,12 @@ class Gateway:
         full_for: float = FULL_FOR,
         silent_for: float = SILENT_FOR,
         requests_per_second: float = REQUESTS_PER_SECOND,
+        subscriptions: int = MOST_SUBSCRIPTIONS,
     ) -> None:
         self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
+        self._most_subscriptions, self._known = subscriptions, 0
         self._backlog: deque[Publish | AwaitStable | AwaitDurable] = deque()
         self._backlog_bytes = 0
         self._heard = self._published = 0
@@ -185,7 +192,7 @@ class Gateway:
 
     def forget(self, number: int) -> None:
         """The node ended a subscription of the client's."""
-        self._sinks.pop(number, None)
+        self._drop(number)
 
     def close(self) -> None:
         """The client is gone."""
@@ -214,12 +221,15 @@ class Gateway:
     # Subscriptions
 
     def _on_subscribe(self, message: Subscribe) -> None:
-        if message.subscription in self._sinks or len(self._sinks) >= MOST_SUBSCRIPTIONS:
-            raise RemoteProtocolError(f"subscription {message.subscription} exists, or there are too many")
+        if message.subscription in self._sinks:
+            raise RemoteProtocolError(f"subscription {message.subscription} exists already")
         sink = ClientSink(self, message.subscription)
         try:
+            if len(self._sinks) >= self._most_subscriptions:
+                raise BadInput(f"a client may have {self._most_subscriptions} subscriptions here, and has them")
             sink.number = self._open_at_port(message, sink)
             self._sinks[message.subscription] = sink
+            self._known += sink.known
         except CubecastError as error:
             self.send(Ended(message.subscription, str(error)))
 
@@ -227,18 +237,34 @@ class Gateway:
         since = message.since
         if since is None:
             return self._port.subscribe(message.pattern, sink)
-        if not isinstance(since, FromCut) or not since.resumes:
-            return self._port.subscribe(message.pattern, sink, since)
+        resumes = isinstance(since, FromCut) and since.resumes
         try:
+            sink.known = self._checked(since)
             number = self._port.subscribe(message.pattern, sink, since)
-            self.send(Resumed(message.subscription, is_complete=True))
         except NotKept:
+            if not resumes:
+                raise
+            sink.known = 0
             self.send(Resumed(message.subscription, is_complete=False))
-            number = self._port.subscribe(message.pattern, sink)
+            return self._port.subscribe(message.pattern, sink)
+        if resumes:
+            self.send(Resumed(message.subscription, is_complete=True))
         return number
 
+    def _checked(self, since: Since) -> int:
+        """How many entries it has; NotKept when they are too many."""
+        known = len(since.known) if isinstance(since, FromCut) else 0
+        if self._known + known > MOST_KNOWN:
+            raise NotKept(f"the cuts of a client's subscriptions may name {MOST_KNOWN} publishers here, not more")
+        return known
+
+    def _drop(self, number: int) -> ClientSink | None:
+        sink = self._sinks.pop(number, None)
+        self._known -= 0 if sink is None else sink.known
+        return sink
+
     def _on_unsubscribe(self, message: Unsubscribe) -> None:
-        sink = self._sinks.pop(message.subscription, None)
+        sink = self._drop(message.subscription)
         if sink is not None and sink.number is not None:
             self._port.unsubscribe(sink.number)
 
@@ -370,9 +396,7 @@ class Gateway:
     def _on_status_request(self, message: StatusRequest) -> None:
         def done(future: asyncio.Future[dict[str, Any]]) -> None:
             error = future.exception()
-            status = future.result() if error is None else {"error": str(error)}
-            if len(encode(status)) > MOST_STATUS:
-                status = {"error": "there is more to say about this node than fits into one answer"}
+            status = fitting(future.result(), MOST_STATUS) if error is None else {"error": str(error)}
             self.send(StatusReply(message.request, status))
 
         self._asked += 1

@@ -11,6 +11,7 @@ from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.following import Following
 from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
 from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
@@ -47,6 +48,7 @@ class LocalPort:
         self._hold_back = hold_back
         self._let_through = let_through
         self._subscriptions = Subscriptions()
+        self._following = Following(self._subscriptions, call)
         self._replays: dict[int, Replay] = {}
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
@@ -81,9 +83,8 @@ class LocalPort:
             self._replays[number] = replay
             replay.start()
         if is_pattern(pattern):
-            for topic in self._subscriptions.topics:
-                self._subscriptions.attach_matching(topic)
-            self._call("follow", self._subscriptions.interest)
+            self._subscriptions.attach_known(number)
+            self._following.changed()
         else:
             if self._subscriptions.attach(number, pattern):
                 self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
@@ -106,9 +107,11 @@ class LocalPort:
         if closed is None:
             return
         if closed.is_wild:
-            self._call("follow", self._subscriptions.interest)
+            self._following.changed()
         elif not self._subscriptions.names(closed.pattern):
             self._call("unsubscribe", closed.pattern)
+            if not self._following.is_due:
+                self._subscriptions.forget_unheard((closed.pattern,))
 
     def pause(self, subscription: int) -> None:
         if subscription in self._replays:
@@ -278,7 +281,7 @@ class LocalPort:
             self._hold_back(topic)  # who is full is full for topics that begin now, too
 
     def on_interest_known(self) -> None:
-        self._subscriptions.interest_known()
+        self._following.known()
 
     def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
         log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
@@ -290,6 +293,7 @@ class LocalPort:
         for out in self._outgoing.values():
             out.restarted()
         self._subscriptions.reopened()
+        self._following.unknown()
         self.on_new_incarnation(incarnation)
         if self.recorder is not None:
             self.recorder.returning.come_back()
@@ -321,8 +325,7 @@ class LocalPort:
         for topic in self._subscriptions.topics:
             if self._subscriptions.names(topic):
                 self._call("unsubscribe", topic)
-        if self._subscriptions.is_wild:
-            self._call("follow", None)
+        self._following.end()
         self._subscriptions.end_all(None)
 
     def shut(self, error: CubecastError | None) -> None:
@@ -330,6 +333,7 @@ class LocalPort:
         for out in self._outgoing.values():
             out.close(self._closed)
         self._subscriptions.end_all(error)
+        self._following.forget()
 
     def describe(self) -> dict[str, Any]:
         subscribed = self._subscriptions.topics

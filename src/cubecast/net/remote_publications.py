@@ -5,7 +5,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError, NotDurable, OutcomeUnknown
+from cubecast.errors import BadInput, CubecastError, NotDurable, NotPermitted, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.config import MAX_PAYLOAD
 from cubecast.net.gateway_messages import AwaitDurable, AwaitStable, Durable, Stable, Taken
@@ -14,7 +14,9 @@ from cubecast.net.patterns import check_topic
 
 BUDGET = 4 << 20
 """Bytes published and not taken by a node, before publishers wait."""
-_ERRORS: dict[str, type[CubecastError]] = {kind.__name__: kind for kind in (BadInput, NotDurable, OutcomeUnknown)}
+_ERRORS: dict[str, type[CubecastError]] = {
+    kind.__name__: kind for kind in (BadInput, NotDurable, NotPermitted, OutcomeUnknown)
+}
 
 
 class RemotePublications:

@@ -4,6 +4,8 @@ from itertools import islice
 from time import monotonic
 from typing import Any
 
+import msgspec
+
 from cubecast.errors import Closed
 from cubecast.ids import NodeId
 from cubecast.net.config import NodeConfig
@@ -15,6 +17,10 @@ from cubecast.net.peers import Peers
 
 MOST_SHOWN = 1000
 """Of topics, held publications and so on; an answer must fit into a frame."""
+LONG = ("topics", "outgoing", "held", "held_back", "waiting", "subscribed")
+"""Parts of which the first ones will do; how many there are in all is said beside most of them."""
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Driver | None) -> dict[str, Any]:
@@ -51,3 +57,18 @@ def _member(place: Place, me: Place, standing: dict[str, Any] | None, queued: di
         "connected": place.node == me.node or place.node in queued,
         "queued": queued.get(place.node, 0),
     }
+
+
+def fitting(status: dict[str, Any], most: int) -> dict[str, Any]:
+    """The same in at most so many bytes, with as much of each long part as there is room for."""
+    shown = MOST_SHOWN
+    while len(_encode(status)) > most:
+        if shown <= 1:
+            return {"error": "there is more to say about this node than fits into one answer"}
+        shown //= 2
+        status = status | {part: _first(status[part], shown) for part in LONG if part in status}
+    return status
+
+
+def _first(part: Any, shown: int) -> Any:
+    return dict(islice(part.items(), shown)) if isinstance(part, dict) else part[:shown]

@@ -1,7 +1,7 @@
 """Which of a node's subscribers hear of which topic."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cubecast.errors import CubecastError
@@ -57,6 +57,12 @@ class Subscriptions:
         self._by_topic.setdefault(topic, []).append(subscription)
         return first
 
+    def attach_known(self, number: int) -> None:
+        """A subscription with wildcards was opened: it hears of what others here hear of already."""
+        subscription = self._all[number]
+        for topic in filter(subscription.matches, self.topics):
+            self.attach(number, topic)
+
     def attach_matching(self, topic: Topic) -> None:
         """A topic came up that a wildcard selects."""
         for number, one in self._wild.items():
@@ -68,14 +74,17 @@ class Subscriptions:
         self._wild.pop(number, None)
         if subscription is not None:
             for topic in subscription.topics:
-                listening = self._by_topic[topic]
-                listening.remove(subscription)
-                if not listening:
-                    del self._by_topic[topic]
-                    self._confirmed.discard(topic)
-                    self._reopening.discard(topic)
+                self._by_topic[topic].remove(subscription)
             subscription.sink.on_end(None)
         return subscription
+
+    def forget_unheard(self, topics: Iterable[Topic]) -> None:
+        """The machine has left those that nobody here hears of any more. Before, who opens a subscription joins in."""
+        for topic in topics:
+            if not self._by_topic.get(topic, True):
+                del self._by_topic[topic]
+                self._confirmed.discard(topic)
+                self._reopening.discard(topic)
 
     def end_all(self, error: CubecastError | None) -> None:
         subscriptions, self._all, self._wild = list(self._all.values()), {}, {}
@@ -108,10 +117,11 @@ class Subscriptions:
         for subscription in list(self._by_topic.get(topic, ())):
             self.check_ready(subscription)
 
-    def interest_known(self) -> None:
-        """Nobody publishes what a wildcard selects without addressing this node."""
+    def interest_known(self, patterns: Collection[str]) -> None:
+        """Nobody publishes what one of these selects without addressing this node."""
         for subscription in list(self._wild.values()):
-            self._become_ready(subscription)
+            if subscription.pattern in patterns:
+                self._become_ready(subscription)
 
     def check_ready(self, subscription: Subscription) -> None:
         if not subscription.is_wild and all(topic in self._confirmed for topic in subscription.topics):
@@ -147,8 +157,8 @@ class Subscriptions:
     @property
     def interest(self) -> Selection | None:
         """What the patterns with wildcards select; None when there are none."""
-        patterns = [one.pattern for one in self._wild.values()]
-        return Selection(patterns) if patterns else None
+        patterns = dict.fromkeys(one.pattern for one in self._wild.values())
+        return Selection(tuple(patterns)) if patterns else None
 
     def names(self, topic: Topic) -> bool:
         """Does a subscription spell it?"""
@@ -166,10 +176,6 @@ class Subscriptions:
     @property
     def is_any_paused(self) -> bool:
         return any(one.is_paused for one in self._all.values())
-
-    @property
-    def is_wild(self) -> bool:
-        return bool(self._wild)
 
     def is_paused(self, topic: Topic) -> bool:
         return any(one.is_paused for one in self._by_topic.get(topic, ()))

@@ -94,7 +94,7 @@ async def deaf_and_dumb(node):
 @pytest.mark.parametrize("has_peer", [True, False], ids=["a peer has it", "nobody has it"])
 def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_it(tmp_path, has_peer):
     async def main():
-        soon = {"patience": 2.0}
+        soon = {"patience": 2.0, "round_length": 0.5}  # a round that comes later than that suspects nobody
         async with cluster(2, **soon) as (one, other), AsyncExitStack() as stack:
             if has_peer:
                 await stack.enter_async_context(keeper(tmp_path / "a", one, **soon))

@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.api.connect import connect
 from cubecast.api.node import Node
-from cubecast.errors import CubecastError
+from cubecast.errors import CubecastError, NotPermitted
 from cubecast.net.security.login import Login
 from cubecast.net.security.tokens import digest, new_token
 from support.certificates import certificates
@@ -61,5 +61,18 @@ def test_a_node_that_comes_back_reads_a_peers_log_by_its_certificate(tmp_path):
                 subscription = back.subscribe("t", since="beginning")
                 async with asyncio.timeout(30):
                     assert [(await anext(aiter(subscription))).data for _ in range(4)] == [b"1", b"2", b"3", b"4"]
+
+    run(scenario())
+
+
+def test_whether_a_topic_is_logged_is_told_to_those_who_may_publish_on_it(tmp_path):
+    async def scenario():
+        async with (
+            secured(RULES, tls=False, data=tmp_path, log=("closed.>",)) as scene,
+            connect(scene.address, login=Login(token=TOKEN)) as client,
+        ):
+            for topic in ("closed.a", "elsewhere"):
+                with pytest.raises(NotPermitted, match=f"alice may not publish on {topic}"):
+                    await client.publish(topic, "x", wait="durable", timeout=30)
 
     run(scenario())

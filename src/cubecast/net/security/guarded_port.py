@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, NotPermitted
+from cubecast.errors import NotPermitted
 from cubecast.ids import Topic
 from cubecast.net.log.ranges import LogPiece, TopicLog
 from cubecast.net.log.since import Since
@@ -24,7 +24,7 @@ class GuardedPort:
     """A `Port`."""
 
     def __init__(self, port: Port, principal: Principal, limits: Limits) -> None:
-        self._port, self._limits = port, limits
+        self._port = port
         self._loop = asyncio.get_running_loop()
         self.principal = principal
         self._stamp = b"" if principal.is_unrestricted else stamp(principal.name)
@@ -44,8 +44,6 @@ class GuardedPort:
 
     def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self.principal.check(Action.SUBSCRIBE, pattern)
-        if len(self._subscribed) >= self._limits.subscriptions:
-            raise BadInput(f"a client may have {self._limits.subscriptions} subscriptions here, and has them")
         number = self._port.subscribe(pattern, sink, since)
         self._subscribed[number] = pattern, sink
         return number
@@ -93,8 +91,10 @@ class GuardedPort:
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         return self._port.stable(topic, accepted)
 
-    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
-        return self._port.durable(topic, accepted)
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        if not accepted:
+            self.principal.check(Action.PUBLISH, topic)  # whether a topic is logged is not for everybody to know
+        await self._port.durable(topic, accepted)
 
     # The log: whoever may hear a topic may read what was said on it
 

@@ -63,6 +63,5 @@ class Limits:
 
     @property
     def restrict_clients(self) -> bool:
-        """Is there anything to count about what a client does?"""
-        least = self.subscriptions < type(self).subscriptions
-        return least or self.messages_per_second > 0 or self.bytes_per_second > 0
+        """Is there anything to count about what a client publishes?"""
+        return self.messages_per_second > 0 or self.bytes_per_second > 0

@@ -48,6 +48,6 @@ export class RequestFailed extends CubecastError {}
 export function errorOf(told) {
   if (!told) return null;
   const [name, text] = told;
-  const kinds = { BadInput, NotDurable, OutcomeUnknown };
+  const kinds = { BadInput, NotPermitted: BadInput, NotDurable, OutcomeUnknown };
   return new (kinds[name] ?? CubecastError)(text);
 }
