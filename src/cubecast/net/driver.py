@@ -103,22 +103,20 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now = monotonic()
-        self._turn.hold(is_short=len(frames) == 1)
+        now, turn = monotonic(), self._turn
+        turn.is_held, turn.is_short = True, len(frames) == 1
         try:
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
-                elif (
-                    self._is_busy or self._journal is not None or self._recorder is not None or self.watcher is not None
-                ):
+                elif self._is_busy or self._journal or self._recorder or self.watcher:
                     self._input("packet", now, sender, packet)
                 else:
                     self._take(now, sender, packet)
         finally:
-            self._turn.release()
+            turn.release()
 
     def _take(self, now: float, sender: NodeId, packet: Any) -> None:
         """As `_input` does it, when nobody records what happens."""
@@ -269,14 +267,14 @@ class Driver:
                     self._send(effect.peers, frame)
                 else:  # whoever got it would hang up, again and again
                     log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
+            elif type(effect) is Published:
+                listener.on_published(effect.topic, effect.count)
             else:
                 self._apply_rare(effect)
 
     def _apply_rare(self, effect: Effect) -> None:
         listener = self._listener
         match effect:
-            case Published(topic, _, count):
-                listener.on_published(topic, count)
             case Acknowledged(topic, counter):
                 listener.on_acknowledged(topic, counter)
             case SetTimer(timer, at):
@@ -298,7 +296,7 @@ class Driver:
                 self._cancel_timer(timer)
             case Observe("suspect", _, _, peer):
                 self.on_suspect(peer)
-            case Cut() | Unsubscribed() | Observe() | Send() | Deliver():
+            case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published():
                 pass  # of interest to the trace only, or applied already
             case _:
                 assert_never(effect)

@@ -24,11 +24,8 @@ class Turn:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._end)
 
-    def hold(self, *, is_short: bool) -> None:
-        """`release` must follow, whatever happens. No context manager, which would cost as much as all the rest."""
-        self.is_held, self.is_short = True, is_short
-
     def release(self) -> None:
+        """Whoever set `is_held` calls this, whatever happened. A context manager would cost as much as all the rest."""
         self.is_held = self.is_short = False
         if self.writers:
             self.end()

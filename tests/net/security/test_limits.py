@@ -210,7 +210,7 @@ def test_a_flood_of_strangers_keeps_nobody_out(tls):
 
 def test_who_begins_too_many_handshakes_waits_and_then_is_sent_away(caplog):
     async def scenario():
-        limits = Limits(handshakes_per_second=10.0, burst=0.3, greeting_time=1.0)
+        limits = Limits(handshakes_per_second=2.0, burst=1.5, greeting_time=1.0)
         async with secured(RULES, limits=limits) as scene:
             with caplog.at_level(logging.INFO):
                 flood = []

@@ -39,6 +39,7 @@ class Barrier:
 
     def __init__(self, dissemination: Dissemination) -> None:
         self._dissemination = dissemination
+        self._closed = dissemination.closed
         self._entries: dict[Life, _Entry] = {}
 
     def __len__(self) -> int:
@@ -97,7 +98,12 @@ class Barrier:
 
     def prune(self) -> None:
         """Forget what is covered and stable: no later publication needs to name it."""
-        stable = self._dissemination.is_stable
-        for source, entry in list(self._entries.items()):
-            if entry.covered and stable(*entry.witness):
-                del self._entries[source]
+        stable, is_stable = self._dissemination.stable, self._dissemination.is_stable
+        superfluous = []
+        for source, entry in self._entries.items():
+            if entry.covered:
+                witness, counter = entry.witness
+                if counter <= stable.get(witness, 0) or (self._closed and is_stable(witness, counter)):
+                    superfluous.append(source)
+        for source in superfluous:
+            del self._entries[source]

@@ -29,6 +29,8 @@ class Dissemination:
         self._context = context
         self._topic = topic
         self._own = 1 << context.node
+        self.closed = context.closed
+        """Of whom everything is settled; mostly of nobody, which saves asking."""
         self._copies: dict[Life, dict[Counter, Copy]] = {}
         self._plans: dict[int, tuple[tuple[NodeId, ...], int]] = {}
         self._last_ids: tuple[int, tuple[NodeId, ...]] = (0, ())
@@ -59,9 +61,7 @@ class Dissemination:
         return self._context.registry.living(copy.destinations) & ~copy.covered
 
     def is_stable(self, source: Life, counter: Counter) -> bool:
-        if counter <= self.stable.get(source, 0):
-            return True
-        return bool(self._context.closed) and self._context.is_closed(source)
+        return counter <= self.stable.get(source, 0) or self._context.is_closed(source)
 
     def find(self, source: Life, counter: Counter) -> Copy | None:
         """The kept publication with this message in it."""
@@ -83,7 +83,7 @@ class Dissemination:
         counter, context, is_direct = packet.message[2], self._context, type(packet) is Direct
         if packet.hurry:
             context.hurry(source.node, self._topic)
-        if counter <= self.stable.get(source, 0) or (context.closed and context.is_closed(source)):
+        if counter <= self.stable.get(source, 0) or (self.closed and context.is_closed(source)):
             context.acknowledge(sender, self._topic, packet.message, packet.hurry)
             return None
         copies = self._copies.get(source)
@@ -91,7 +91,7 @@ class Dissemination:
         new = copy is None
         if copy is None:
             copy = self._keep(source, packet, destinations)
-            if context.registry.is_dead(source):
+            if context.registry.known.get(source[0]) is not source and context.registry.is_dead(source):
                 copy.orphaned()
         copy.covered |= 1 << sender
         if is_direct and not copy.duty:
@@ -207,12 +207,12 @@ class Dissemination:
         return copy
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
-        me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
         if copy.is_direct:
             targets = wanted if again else wanted & ~copy.tried
             copy.try_children(targets)
             self._context.send(self._ids(targets), self._context.restamped(copy.packet))
             return
+        me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
         if self._postponing is None and not orphan and not copy.tried and not again:
             self._begin(copy, wanted)
             return

@@ -165,7 +165,7 @@ class Cubecast:
         if waits and not state.has_full_batch:
             return []  # whatever the first in the queue waits for, these wait for as well
         self._life.queued[topic] = None
-        if self._life.joining is None:
+        if self._life.joining is None and not state.registered:
             state.register()
         return self._finish(now)
 

@@ -159,6 +159,9 @@ class TopicState:
     def _next_batch(self) -> tuple[bytes, ...]:
         """From the head of the queue, as much as one publication may hold; at least one message."""
         parameters, queue = self._context.parameters, self.queue
+        if len(queue) == 1:
+            self.queued_bytes = 0
+            return (queue.popleft(),)
         batch = tuple(islice(queue, parameters.max_batch))
         size = sum(map(len, batch))
         if (
@@ -194,11 +197,11 @@ class TopicState:
             context.by,
             context.dead,
             self._topic,
-            MessageId(*self.me, first),
+            MessageId(context.node, context.by, first),
             payloads,
             destinations.members,
             destinations.epochs,
-            tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
+            tuple([Start(counter, bitmap(members)) for counter, members in self._starts]),
             named,
             self.stable,
             self.hurried or self.is_pressed or self.unstable + 1 >= self._hurry_from,
@@ -210,7 +213,8 @@ class TopicState:
         self.dissemination.advance(copy)
         if self.delivery is not None:
             self.delivery.deliver_own(copy)
-        self.check_stable()
+        if not self.dissemination.missing(copy):
+            self.check_stable()  # there is nobody else; whatever left earlier was looked at when it was answered
 
     def _is_small(self, payloads: tuple[bytes, ...], destinations: Destinations) -> bool:
         """Are both the publication and the group so small that a tree would only add hops?"""
