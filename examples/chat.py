@@ -20,9 +20,16 @@ async def show(heard: cubecast.Subscription[cubecast.Message | cubecast.Gap]) ->
     async for event in heard:
         match event:
             case cubecast.Message():
-                print(f"{event.headers.get('by', '?')}: {event.text()}", flush=True)
+                print(said(event), flush=True)
             case cubecast.Gap():
                 print(f"-- something is missing here: {event.reason}", flush=True)
+
+
+def said(message: cubecast.Message) -> str:
+    try:
+        return f"{message.headers.get('by', '?')}: {message.text()}"
+    except cubecast.CubecastError as error:
+        return f"-- somebody sent what is no chat: {error}"
 
 
 async def lines() -> asyncio.StreamReader:

@@ -167,3 +167,18 @@ def test_a_client_that_asks_for_too_much_at_once_is_refused(tmp_path):
             gateway.close()
 
     run(main())
+
+
+def test_a_mistake_of_the_node_is_an_answer_too(tmp_path, monkeypatch, caplog):
+    async def main():
+        async with a_keeper(tmp_path) as (node,):
+            monkeypatch.setattr(node._live.port, "log_topics", broken)
+            async with await connect(node.address) as client:
+                with pytest.raises(CubecastError, match="failed to read its log"):
+                    await client.log_topics()
+
+    async def broken(after):
+        raise KeyError(after)
+
+    run(main())
+    assert "KeyError" in caplog.text

@@ -1,12 +1,15 @@
 """A gateway's answers about its node's log, few at a time."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cubecast.errors import CubecastError, RemoteProtocolError
 from cubecast.net.gateway_messages import ListLog, LogList, LogRange, ReadLog
 from cubecast.net.port import Port
+
+log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 4
 """Pieces one client may have asked for and not got: each is held in memory until its connection takes it."""
@@ -49,3 +52,6 @@ async def _attempt(answer: Awaitable[Any]) -> tuple[Any, tuple[str, str] | None]
         return await answer, None
     except CubecastError as error:
         return None, (type(error).__name__, str(error.args[0] if error.args else error))
+    except Exception:  # our mistake, which is no reason to let somebody wait for ever
+        log.exception("the log could not be read for a client")
+        return None, (CubecastError.__name__, "the node failed to read its log; it has logged why")
