@@ -1,8 +1,12 @@
-"""A connection says that it is full while it is being filled."""
+"""A connection says that it is full while it is being filled, and what is to leave at once does."""
 
 import asyncio
+import socket
+
+import pytest
 
 from cubecast.net.connection import FULL_ABOVE, Connection
+from cubecast.net.framing import HEADER, Splitter, framed
 from support.running import run
 
 
@@ -42,5 +46,61 @@ def test_much_in_one_turn_is_noticed_before_it_is_too_much():
         assert not transport.aborted and connection.queued < 2 * FULL_ABOVE
         await asyncio.sleep(0)
         assert connection.queued < 2 * FULL_ABOVE, "nothing is written twice"
+
+    run(main())
+
+
+async def connected() -> tuple[Connection, socket.socket]:
+    """A connection, and the socket at its other end."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    _, connection = await asyncio.get_running_loop().create_connection(
+        lambda: Connection(on_open=lambda _: None, on_frames=lambda *_: None, on_lost=lambda *_: None), sock=ours
+    )
+    return connection, theirs
+
+
+def test_what_leaves_at_once_is_there_in_the_same_turn_behind_what_was_queued():
+    async def main():
+        connection, theirs = await connected()
+        with theirs:
+            connection.send(b"first")
+            connection.send_at_once(framed(b"second"))
+            assert Splitter().feed(theirs.recv(1000)) == [b"first", b"second"]
+            await asyncio.sleep(0)
+            with pytest.raises(BlockingIOError):
+                theirs.recv(1000)
+            assert (connection.traffic.frames_out, connection.traffic.bytes_out) == (2, 2 * HEADER.size + 5 + 6)
+            connection.close()
+
+    run(main())
+
+
+def test_what_finds_no_room_follows_in_order():
+    async def main():
+        connection, theirs = await connected()
+        with theirs:
+            frames = [number.to_bytes(4, "big") * 500 for number in range(2000)]
+            for frame in frames:
+                connection.send_at_once(framed(frame))
+            assert connection.queued, "all of it found room, so nothing was tried"
+            loop, splitter, heard = asyncio.get_running_loop(), Splitter(), []
+            while len(heard) < len(frames):
+                async with asyncio.timeout(30):
+                    heard += splitter.feed(await loop.sock_recv(theirs, 1 << 16))
+            assert heard == frames
+            connection.close()
+
+    run(main())
+
+
+def test_nothing_leaves_past_a_connection_that_was_closed():
+    async def main():
+        connection, theirs = await connected()
+        with theirs:
+            connection.close()
+            connection.send_at_once(framed(b"late"))
+            async with asyncio.timeout(30):
+                assert await asyncio.get_running_loop().sock_recv(theirs, 1000) == b""
 
     run(main())

@@ -6,7 +6,7 @@ from typing import Any
 
 from cubecast.api.dropped import named_gap
 from cubecast.api.lifecycle import Lifecycle
-from cubecast.api.message import Batch, Gap, Replier, origin_of
+from cubecast.api.message import Batch, Gap, Origin, Replier, origin_of
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.since import PublisherCut
@@ -26,9 +26,13 @@ class Handover:
 
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         if not self._life.ended:
-            origin = origin_of(topic, first, self._client, *(logged or ()))
+            source, incarnation, counter = first
+            if logged is None:
+                origin = Origin(topic, source, incarnation, self._client)
+            else:
+                origin = origin_of(topic, first, self._client, *logged)
             try:
-                self._call(Batch(origin, first[2], payloads))
+                self._call(Batch(origin, counter, payloads))
             except Exception as error:
                 self._report(error)
 

@@ -55,7 +55,7 @@ class NodeConfig:
     """Own publications (batches) per topic that may be under way at a time."""
     eager: int = setting(2, least=0, most=4096)
     """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
-    calm: int = setting(8, least=0, most=4096)
+    calm: int = setting(16, least=0, most=4096)
     """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
     direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
     """To so many others at most a source sends small publications itself while it is calm; 0: never."""
@@ -69,7 +69,7 @@ class NodeConfig:
     """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
     retry: float = setting(0.5, least=0.001, most=3600, unit="seconds")
     """After this long without an answer things are sent again; more than a round trip."""
-    ack_delay: float = setting(0.025, least=0, most=60, unit="seconds")
+    ack_delay: float = setting(0.07, least=0, most=60, unit="seconds")
     """How long acknowledgements that nobody waits for may be kept to travel together, at each level of a tree; never
     longer than lets them arrive before `retry`."""
     round_length: float = setting(0.5, least=0.001, most=3600, unit="seconds")

@@ -19,6 +19,7 @@ from cubecast.protocol.contract import (
     CancelTimer,
     Cut,
     Deliver,
+    Effect,
     Effects,
     Failed,
     Gap,
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     from cubecast.net.observe.meter import Meter
 
 log = logging.getLogger(__name__)
-
-
-NOBODY = (None, None, None)
 
 
 class Listener(Protocol):
@@ -105,18 +103,20 @@ class Driver:
         """What one read from a peer's link brought."""
         if self._stopped:
             return
-        now = monotonic()
-        with self._turn:
-            self._turn.is_short = len(frames) == 1
+        now, turn = monotonic(), self._turn
+        turn.is_held, turn.is_short = True, len(frames) == 1
+        try:
             for frame in frames:
                 packet = decode(frame)
                 packet.born = now
                 if self._deferred and packet.publication and packet.topic in self._deferred:
                     self._defer(sender, packet, frame)
-                elif self._is_watched or self._is_busy:
+                elif self._is_busy or self._journal or self._recorder or self.watcher:
                     self._input("packet", now, sender, packet)
                 else:
                     self._take(now, sender, packet)
+        finally:
+            turn.release()
 
     def _take(self, now: float, sender: NodeId, packet: Any) -> None:
         """As `_input` does it, when nobody records what happens."""
@@ -130,11 +130,6 @@ class Driver:
                 self._step(*self._inputs.popleft())
         finally:
             self._is_busy = False
-
-    @property
-    def _is_watched(self) -> bool:
-        watchers = (self._journal, self._recorder, self.watcher)
-        return watchers != NOBODY
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -257,49 +252,54 @@ class Driver:
     def _apply(self, now: float, effects: Effects) -> None:
         if self._journal is not None:
             self._record(self._journal, now, effects)
-        send, listener = self._send, self._listener
+        turn, listener = self._turn, self._listener
         for effect in effects:
-            match effect:
-                case Send():  # here and next without patterns inside, which cost more than what is done
-                    packet = effect.packet
-                    frame = packet.frame
-                    if frame is None:
-                        frame = packet.frame = encode(packet)
-                    if len(frame) <= MAX_PACKET_BYTES:
-                        send(effect.peers, frame)
-                    else:  # whoever got it would hang up, again and again
-                        log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
-                case Deliver():
-                    if self._turn.is_short:
-                        self._turn.end()  # forward, then deliver
-                    listener.on_deliver(effect.topic, effect.message, effect.payloads, effect.packet)
-                case Published(topic, _, count):
-                    listener.on_published(topic, count)
-                case Acknowledged(topic, counter):
-                    listener.on_acknowledged(topic, counter)
-                case Failed(topic, _, count, reason):
-                    listener.on_failed(topic, count, reason)
-                case Subscribed(topic):
-                    listener.on_subscribed(topic)
-                case Gap(topic, missing, reason):
-                    listener.on_gap(topic, missing, reason)
-                case InterestMatched(topic, on):
-                    if on:
-                        listener.on_interest_matched(topic)
-                case InterestKnown():
-                    listener.on_interest_known()
-                case Reincarnated(incarnation):
-                    listener.on_reincarnated(incarnation)
-                case SetTimer(timer, at):
-                    self._set_timer(timer, at)
-                case CancelTimer(timer):
-                    self._cancel_timer(timer)
-                case Observe("suspect", _, _, peer):
-                    self.on_suspect(peer)
-                case Cut() | Unsubscribed() | Observe():
-                    pass  # of interest to the trace only
-                case _:
-                    assert_never(effect)
+            if type(effect) is Deliver:  # the frequent ones like this: patterns cost more than what is done
+                if turn.is_short and turn.writers:
+                    turn.end()  # forward, then deliver
+                listener.on_deliver(effect.topic, effect.message, effect.payloads, effect.packet)
+            elif type(effect) is Send:
+                packet = effect.packet
+                frame = packet.frame
+                if frame is None:
+                    frame = packet.frame = encode(packet)
+                if len(frame) <= MAX_PACKET_BYTES:
+                    self._send(effect.peers, frame)
+                else:  # whoever got it would hang up, again and again
+                    log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
+            elif type(effect) is Published:
+                listener.on_published(effect.topic, effect.count)
+            else:
+                self._apply_rare(effect)
+
+    def _apply_rare(self, effect: Effect) -> None:
+        listener = self._listener
+        match effect:
+            case Acknowledged(topic, counter):
+                listener.on_acknowledged(topic, counter)
+            case SetTimer(timer, at):
+                self._set_timer(timer, at)
+            case Failed(topic, _, count, reason):
+                listener.on_failed(topic, count, reason)
+            case Subscribed(topic):
+                listener.on_subscribed(topic)
+            case Gap(topic, missing, reason):
+                listener.on_gap(topic, missing, reason)
+            case InterestMatched(topic, on):
+                if on:
+                    listener.on_interest_matched(topic)
+            case InterestKnown():
+                listener.on_interest_known()
+            case Reincarnated(incarnation):
+                listener.on_reincarnated(incarnation)
+            case CancelTimer(timer):
+                self._cancel_timer(timer)
+            case Observe("suspect", _, _, peer):
+                self.on_suspect(peer)
+            case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published():
+                pass  # of interest to the trace only, or applied already
+            case _:
+                assert_never(effect)
 
     def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
         for effect in effects:

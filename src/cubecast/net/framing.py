@@ -46,6 +46,12 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now; raises RemoteProtocolError for what no correct peer sends."""
+        if not self._pieces and HEADER.size < len(data) <= self.most:
+            length, inverted, expected = HEADER.unpack_from(data)
+            if length == len(data) - HEADER.size == inverted ^ _INVERTED:
+                frame = data[HEADER.size :]
+                if expected == checksum(frame):
+                    return [frame]  # the usual case: one frame, whole and sound
         frames: list[bytes] = []
         if self._pieces:
             self._pieces.append(data)

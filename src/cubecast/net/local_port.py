@@ -176,14 +176,20 @@ class LocalPort:
     def _hand_over(self) -> None:
         """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
-        with self.turn:
-            self.turn.is_short = len(dirty) == 1
+        self.turn.is_held, self.turn.is_short = True, len(dirty) == 1
+        try:
             for out in dirty:
                 out.is_dirty = False
                 if self._subscriptions.is_paused(out.topic):
                     continue  # publishing here would deliver here, where somebody is full
                 if out.is_worth_a_call:
                     self._call("publish", out.topic, out.take(), out.is_awaited)
+        finally:
+            self.turn.release()
+
+    def publishes(self, topic: Topic) -> bool:
+        """Was anything published on it here?"""
+        return topic in self._outgoing
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -244,7 +250,8 @@ class LocalPort:
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
     ) -> None:
         if self.recorder is None:
-            self._subscriptions.deliver(topic, message, payloads)
+            for subscription in self._subscriptions.by_topic.get(topic, ()):
+                subscription.sink.on_batch(topic, message, payloads)
         elif not self.recorder.holds(topic, message, payloads):
             self.deliver(topic, message, payloads, packet)
 

@@ -32,7 +32,8 @@ class Subscriptions:
         self._wild: dict[int, Subscription] = {}
         """Those with wildcards, to be asked about each new topic."""
         self._numbers = 0
-        self._by_topic: dict[Topic, list[Subscription]] = {}
+        self.by_topic: dict[Topic, tuple[Subscription, ...]] = {}
+        """Replaced, never changed: a sink that has had enough unsubscribes while it is called."""
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
         self.withholds: Callable[[Topic], bool] = lambda topic: False
@@ -54,7 +55,7 @@ class Subscriptions:
         subscription = self._all[number]
         first = not subscription.is_wild and not self.names(topic)
         subscription.topics[topic] = None
-        self._by_topic.setdefault(topic, []).append(subscription)
+        self.by_topic[topic] = (*self.by_topic.get(topic, ()), subscription)
         return first
 
     def attach_known(self, number: int) -> None:
@@ -74,21 +75,21 @@ class Subscriptions:
         self._wild.pop(number, None)
         if subscription is not None:
             for topic in subscription.topics:
-                self._by_topic[topic].remove(subscription)
+                self.by_topic[topic] = tuple(one for one in self.by_topic[topic] if one is not subscription)
             subscription.sink.on_end(None)
         return subscription
 
     def forget_unheard(self, topics: Iterable[Topic]) -> None:
         """The machine has left those that nobody here hears of any more. Before, who opens a subscription joins in."""
         for topic in topics:
-            if not self._by_topic.get(topic, True):
-                del self._by_topic[topic]
+            if not self.by_topic.get(topic, True):
+                del self.by_topic[topic]
                 self._confirmed.discard(topic)
                 self._reopening.discard(topic)
 
     def end_all(self, error: CubecastError | None) -> None:
         subscriptions, self._all, self._wild = list(self._all.values()), {}, {}
-        self._by_topic.clear()
+        self.by_topic.clear()
         for subscription in subscriptions:
             subscription.sink.on_end(error)
 
@@ -97,8 +98,7 @@ class Subscriptions:
     def deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
     ) -> None:
-        # A copy, because a sink that has had enough unsubscribes while it is called.
-        for subscription in tuple(self._by_topic.get(topic, ())):
+        for subscription in self.by_topic.get(topic, ()):
             if logged is None:
                 subscription.sink.on_batch(topic, message, payloads)
             else:
@@ -106,7 +106,7 @@ class Subscriptions:
 
     def reopened(self) -> None:
         """The node lives on as another incarnation: until each topic is confirmed anew, something may be missing."""
-        self._reopening.update(self._by_topic)
+        self._reopening.update(self.by_topic)
 
     def confirmed(self, topic: Topic) -> None:
         self._confirmed.add(topic)
@@ -114,7 +114,7 @@ class Subscriptions:
             self._reopening.discard(topic)
             if not self.withholds(topic):
                 self.gap(GapNotice(topic, (), COMPLETE))
-        for subscription in list(self._by_topic.get(topic, ())):
+        for subscription in self.by_topic.get(topic, ()):
             self.check_ready(subscription)
 
     def interest_known(self, patterns: Collection[str]) -> None:
@@ -143,7 +143,7 @@ class Subscriptions:
             asyncio.get_running_loop().call_soon(check)
 
     def gap(self, notice: GapNotice) -> None:
-        for subscription in list(self._by_topic.get(notice.topic, ())):
+        for subscription in self.by_topic.get(notice.topic, ()):
             subscription.sink.on_gap(notice)
 
     # Looking
@@ -162,7 +162,7 @@ class Subscriptions:
 
     def names(self, topic: Topic) -> bool:
         """Does a subscription spell it?"""
-        return any(not one.is_wild for one in self._by_topic.get(topic, ()))
+        return any(not one.is_wild for one in self.by_topic.get(topic, ()))
 
     def is_served(self, pattern: str) -> bool:
         """Does the node hear all of it already, and has it been ready to?"""
@@ -178,11 +178,14 @@ class Subscriptions:
         return any(one.is_paused for one in self._all.values())
 
     def is_paused(self, topic: Topic) -> bool:
-        return any(one.is_paused for one in self._by_topic.get(topic, ()))
+        for one in self.by_topic.get(topic, ()):  # noqa: SIM110 - asked before each publication: no generator for one
+            if one.is_paused:
+                return True
+        return False
 
     @property
     def topics(self) -> list[Topic]:
-        return sorted(self._by_topic)
+        return sorted(self.by_topic)
 
     def __len__(self) -> int:
         return len(self._all)

@@ -4,6 +4,7 @@ Whatever does not decode to exactly the declared types is refused with RemotePro
 """
 
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, get_type_hints
 
 import msgspec
@@ -31,6 +32,7 @@ SMALL = 2048
 
 _encoder = msgspec.msgpack.Encoder()
 _names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
+_values = {cls: attrgetter(*names) for cls, names in _names.items()}
 _PUB = PACKETS.index(Pub)
 PAYLOADS = _names[Publication].index("payloads")
 """Which element of the array a publication's messages are."""
@@ -53,7 +55,7 @@ def _check_sources(message: MessageId, barrier: tuple[MessageId, ...]) -> None:
 
 def encode(packet: Any) -> bytes:
     cls = type(packet)
-    return _tags[cls] + _encoder.encode([getattr(packet, name) for name in _names[cls]])
+    return _tags[cls] + _encoder.encode(_values[cls](packet))
 
 
 def decode(data: bytes) -> Any:

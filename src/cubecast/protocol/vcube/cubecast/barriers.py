@@ -5,7 +5,9 @@ it is dropped only once it is stable: if the covering publication is lost with c
 covered, and a gap would go unannounced.
 """
 
-from cubecast.ids import Counter
+from operator import itemgetter
+
+from cubecast.ids import Counter, MessageId
 from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
@@ -13,6 +15,9 @@ from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, bi
 
 ENTRY_BYTES, START_BYTES = 40, 16
 """Their numbers when they are as large as they can be."""
+
+
+_source = itemgetter(0)
 
 
 class _Entry:
@@ -34,6 +39,7 @@ class Barrier:
 
     def __init__(self, dissemination: Dissemination) -> None:
         self._dissemination = dissemination
+        self._closed = dissemination.closed
         self._entries: dict[Life, _Entry] = {}
 
     def __len__(self) -> int:
@@ -63,18 +69,22 @@ class Barrier:
             entry.covered = True
         self._entries[copy.source] = _Entry(copy.last, copy.destinations, copy.packet.starts, (copy.source, copy.last))
 
-    def dependencies(self, me: Life, destinations: Destinations) -> tuple[tuple[Dependency, ...], tuple[Life, ...]]:
+    def dependencies(
+        self, me: Life, destinations: Destinations
+    ) -> tuple[tuple[Dependency, ...], tuple[MessageId, ...]]:
         """What a publication to these destinations must name, and which of them are direct dependencies."""
         self.prune()
-        named, direct = [], []
-        for source in sorted(self._entries):
+        named, direct, members, epochs = [], [], destinations.members, destinations.epochs
+        for source, entry in sorted(self._entries.items(), key=_source):
             if source == me:
                 continue  # the own previous publication is implied by the counter
-            entry = self._entries[source]
-            excused = bitmap(destinations.without(entry.destinations))
-            named.append(Dependency(*source, entry.counter, excused, entry.starts))
+            node, incarnation = source
+            known, counter = entry.destinations, entry.counter
+            is_same = known.members == members and known.epochs == epochs
+            excused = b"" if is_same else bitmap(destinations.without(known))
+            named.append(Dependency(node, incarnation, counter, excused, entry.starts))
             if not entry.covered:
-                direct.append(source)
+                direct.append(MessageId(node, incarnation, counter))
         return tuple(named), tuple(direct)
 
     def most_bytes(self, destinations: Destinations) -> int:
@@ -88,7 +98,12 @@ class Barrier:
 
     def prune(self) -> None:
         """Forget what is covered and stable: no later publication needs to name it."""
-        stable = self._dissemination.is_stable
-        for source, entry in list(self._entries.items()):
-            if entry.covered and stable(*entry.witness):
-                del self._entries[source]
+        stable, is_stable = self._dissemination.stable, self._dissemination.is_stable
+        superfluous = []
+        for source, entry in self._entries.items():
+            if entry.covered:
+                witness, counter = entry.witness
+                if counter <= stable.get(witness, 0) or (self._closed and is_stable(witness, counter)):
+                    superfluous.append(source)
+        for source in superfluous:
+            del self._entries[source]

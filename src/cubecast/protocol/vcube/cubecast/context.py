@@ -15,7 +15,8 @@ class Context:
     """One per incarnation of the node."""
 
     __slots__ = (
-        *("_acks", "_due", "_ripening", "busy", "by", "closed", "dead", "effects", "node", "parameters", "registry"),
+        *("_aggregates", "_due", "_has_sent", "_is_lazy", "_ripening", "acks", "busy", "by", "closed", "dead"),
+        *("effects", "node", "parameters", "registry"),
     )
 
     def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
@@ -30,7 +31,12 @@ class Context:
         """Verdicts that not everybody is known to know: they ride in every packet."""
         self.closed: dict[NodeId, int] = {}
         """Per node, its newest faulty incarnation about which everything is settled."""
-        self._acks: dict[tuple[NodeId, Topic], list[MessageId]] = {}
+        self._aggregates = parameters.aggregation is Aggregation.ON
+        self._is_lazy = bool(parameters.ack_delay)
+        self._has_sent = False
+        """Whether anything is sent in this step."""
+        self.acks: dict[tuple[NodeId, Topic], list[MessageId]] = {}
+        """Those that wait, by whom they are for."""
         self._due: dict[tuple[NodeId, Topic], None] = {}
         """Somebody waits for these."""
         self._ripening: dict[tuple[NodeId, Topic], None] = {}
@@ -41,6 +47,7 @@ class Context:
 
     def send(self, peers: tuple[NodeId, ...], packet: object) -> None:
         if peers:
+            self._has_sent = True
             self.effects.append(Send(peers, packet))
 
     def send_to(self, mask: int, packet: object) -> None:
@@ -54,35 +61,32 @@ class Context:
 
     def acknowledge(self, peer: NodeId, topic: Topic, message: MessageId, hurry: bool) -> None:
         """Acknowledgements for one peer ride together: those of a step, or, when nobody waits, of a while."""
-        acks = self._acks.get((peer, topic))
+        key = peer, topic
+        acks = self.acks.get(key)
         if acks is None:
-            self._acks[peer, topic] = [message]
+            self.acks[key] = [message]
         else:
             acks.append(message)
         if hurry:
-            self._due[peer, topic] = None
+            self._due[key] = None
 
     def hurry(self, source: NodeId, topic: Topic) -> None:
         """The source waits: what it sent here itself and is not answered yet is answered now."""
-        if (source, topic) in self._acks:
+        if (source, topic) in self.acks:
             self._due[source, topic] = None
-
-    @property
-    def has_acks(self) -> bool:
-        return bool(self._acks)
 
     def ripen_acks(self) -> None:
         """Half of the delay passed: what waited before that leaves, unless a publication took it along."""
         self._due.update(self._ripening)
-        self._ripening = {key: None for key in self._acks if key not in self._due}
+        self._ripening = {key: None for key in self.acks if key not in self._due}
 
     def finish(self) -> Effects:
         """The effects of the step."""
-        if self.parameters.aggregation is Aggregation.ON:
+        if self._aggregates:
             self.effects = join(self.effects, self.by, self.dead, self.parameters.max_batch_bytes)
-        if self._acks and (self._due or self._ripening or not self.parameters.ack_delay):
+        if self.acks and (self._due or not self._is_lazy or (self._has_sent and self._ripening)):
             self._send_acks()
-        effects, self.effects = self.effects, []
+        effects, self.effects, self._has_sent = self.effects, [], False
         return effects
 
     def _send_acks(self) -> None:
@@ -90,18 +94,18 @@ class Context:
 
         The latter go in front, because what is sent before the first delivery of a step is written together.
         """
-        if self._ripening and self.parameters.ack_delay:
+        if self._ripening and self._is_lazy:
             served = [peer for effect in self.effects if isinstance(effect, Send) for peer in effect.peers]
             riding = [key for key in self._ripening if key[0] in served] if served else []
             self.effects[:0] = [self._take_acks(key) for key in riding]
-        for key in list(self._due if self.parameters.ack_delay else self._acks):
-            if key in self._acks:
+        for key in list(self._due if self._is_lazy else self.acks):
+            if key in self.acks:
                 self.effects.append(self._take_acks(key))
         self._due.clear()
 
     def _take_acks(self, key: tuple[NodeId, Topic]) -> Send:
         self._ripening.pop(key, None)
-        return Send((key[0],), Ack(self.by, self.dead, key[1], tuple(self._acks.pop(key))))
+        return Send((key[0],), Ack(self.by, self.dead, key[1], tuple(self.acks.pop(key))))
 
     def is_closed(self, life: tuple[NodeId, int]) -> bool:
         """Held faulty, and whatever survived of it is where it belongs."""

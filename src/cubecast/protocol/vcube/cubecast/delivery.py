@@ -57,6 +57,7 @@ class Delivery:
             self._examine(self._pending.release(copy.source, copy.last))
 
     def deliver_own(self, copy: Copy) -> None:
+        """The barrier knows of it already."""
         self._deliver(copy, self._begin(copy.source, copy.packet.starts))
 
     def declare_lost(self, exists: Exists) -> None:
@@ -135,6 +136,7 @@ class Delivery:
         if copy.last <= progress.last:
             return False
         self._deliver(copy, progress)
+        self._barrier.delivered(copy)
         return True
 
     def _missing(self, copy: Copy, last: Counter) -> tuple[Life, Counter] | None:
@@ -165,7 +167,6 @@ class Delivery:
         progress.last = copy.last
         if self._has_lost:
             self._name_lost(copy)
-        self._barrier.delivered(copy)
 
     def _name_lost(self, copy: Copy) -> None:
         for dependency in copy.packet.dependencies:

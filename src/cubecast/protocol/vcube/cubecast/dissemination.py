@@ -29,6 +29,8 @@ class Dissemination:
         self._context = context
         self._topic = topic
         self._own = 1 << context.node
+        self.closed = context.closed
+        """Of whom everything is settled; mostly of nobody, which saves asking."""
         self._copies: dict[Life, dict[Counter, Copy]] = {}
         self._plans: dict[int, tuple[tuple[NodeId, ...], int]] = {}
         self._last_ids: tuple[int, tuple[NodeId, ...]] = (0, ())
@@ -72,31 +74,30 @@ class Dissemination:
 
     def originate(self, packet: Publication, destinations: Destinations) -> Copy:
         """An own publication sets out."""
-        source = Life(*packet.message[:2])
-        copy = self._keep(source, packet, destinations)
+        copy = self._keep(self._context.registry.known[self._context.node], packet, destinations)
         copy.duty = EVERYBODY
         return copy
 
     def receive(self, sender: NodeId, source: Life, packet: Publication, destinations: Destinations) -> Copy | None:
         """Take over a part of the work; the copy when it is new here."""
-        counter = packet.message[2]
+        counter, context, is_direct = packet.message[2], self._context, type(packet) is Direct
         if packet.hurry:
-            self._context.hurry(source.node, self._topic)
-        if counter <= self.stable.get(source, 0) or self._context.is_closed(source):
-            self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
+            context.hurry(source.node, self._topic)
+        if counter <= self.stable.get(source, 0) or (self.closed and context.is_closed(source)):
+            context.acknowledge(sender, self._topic, packet.message, packet.hurry)
             return None
         copies = self._copies.get(source)
         copy = None if copies is None else copies.get(counter)
         new = copy is None
         if copy is None:
             copy = self._keep(source, packet, destinations)
-            if self._context.registry.is_dead(source):
+            if context.registry.known.get(source[0]) is not source and context.registry.is_dead(source):
                 copy.orphaned()
         copy.covered |= 1 << sender
-        if type(packet) is Direct and not copy.duty:
-            self._context.acknowledge(sender, self._topic, packet.message, packet.hurry)
+        if is_direct and not copy.duty:
+            context.acknowledge(sender, self._topic, packet.message, packet.hurry)
         else:
-            copy.parents[sender] = part = self._own if type(packet) is Direct else self._blocks(sender)[1]
+            copy.parents[sender] = part = self._own if is_direct else self._blocks(sender)[1]
             copy.duty |= part
             self.advance(copy)
         if new and self._postponing is not None:
@@ -106,7 +107,8 @@ class Dissemination:
     def advance(self, copy: Copy, *, again: bool = False) -> None:
         """Acknowledge what is done, hand on what is not; `again` repeats what was not answered."""
         missing = self.missing(copy)
-        self._answer_parents(copy, missing)
+        if copy.parents:
+            self._answer_parents(copy, missing)
         postponed, copy.postponed = copy.postponed, 0
         wanted = missing & copy.duty
         if wanted:
@@ -115,37 +117,48 @@ class Dissemination:
             self._wake(copy.source)
 
     def _answer_parents(self, copy: Copy, missing: int) -> None:
-        if copy.parents:
-            answered = [parent for parent, part in copy.parents.items() if not missing & part]
-            for parent in answered:
-                del copy.parents[parent]
-                self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
+        answered = [parent for parent, part in copy.parents.items() if not missing & part]
+        for parent in answered:
+            del copy.parents[parent]
+            self._context.acknowledge(parent, self._topic, copy.packet.message, copy.packet.hurry)
 
     def acknowledged(self, sender: NodeId, message: MessageId) -> Copy | None:
         """A child answers for its block; the copy, when it is one we keep."""
-        life = message[:2]  # equal to a Life, without the cost of making one
-        copies: dict[Counter, Copy] | None = self._copies.get(life)  # type: ignore[call-overload]
-        copy = None if copies is None else copies.get(message[2])
+        node, incarnation, counter = message
+        copies: dict[Counter, Copy] | None
+        copies = self._copies.get((node, incarnation))  # type: ignore[call-overload]  # cheaper than making a Life
+        copy = None if copies is None else copies.get(counter)
         if copy is None or not copy.tried >> sender & 1:
             return None
         copy.covered |= 1 << sender if copy.is_direct else self._blocks(sender)[0]
         if self._postponing is not None or self._context.registry.is_dead(copy.source):
             self.advance(copy)
-        else:
+        elif copy.parents:
             self._answer_parents(copy, self.missing(copy))  # the other children are at work already
         return copy
 
     def settle_stable(self, source: Life, counter: Counter) -> None:
         """The source says so: forget."""
-        if counter <= self.stable.get(source, 0):
+        before = self.stable.get(source, 0)
+        if counter <= before:
             return
         self.stable[source] = counter
         copies = self._copies.get(source)
         if copies:
-            for first in [first for first, copy in copies.items() if copy.last <= counter]:
-                del copies[first]
+            self._forget(copies, before + 1, counter)
         if self._postponing is not None:
             self._wake(source)
+
+    def _forget(self, copies: dict[Counter, Copy], first: Counter, last: Counter) -> None:
+        """Each publication begins where the one before it ended; only where one is missing all are looked at."""
+        while first <= last:
+            copy = copies.get(first)
+            if copy is None or copy.last > last:
+                for counter in [counter for counter, copy in copies.items() if copy.last <= last]:
+                    del copies[counter]
+                break
+            del copies[first]
+            first = copy.last + 1
 
     def source_died(self, source: Life) -> None:
         """Whoever holds something of a faulty source answers for it from now on."""
@@ -194,12 +207,12 @@ class Dissemination:
         return copy
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:
-        me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
         if copy.is_direct:
             targets = wanted if again else wanted & ~copy.tried
             copy.try_children(targets)
             self._context.send(self._ids(targets), self._context.restamped(copy.packet))
             return
+        me, orphan = self._context.node, self._context.registry.is_dead(copy.source)
         if self._postponing is None and not orphan and not copy.tried and not again:
             self._begin(copy, wanted)
             return

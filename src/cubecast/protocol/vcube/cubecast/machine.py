@@ -165,7 +165,7 @@ class Cubecast:
         if waits and not state.has_full_batch:
             return []  # whatever the first in the queue waits for, these wait for as well
         self._life.queued[topic] = None
-        if self._life.joining is None:
+        if self._life.joining is None and not state.registered:
             state.register()
         return self._finish(now)
 
@@ -204,15 +204,17 @@ class Cubecast:
     # A step
 
     def _receive(self, now: float, sender: NodeId, packet: AnyPacket) -> None:
+        life = self._life
         if isinstance(packet, Obituary):
-            self._life.on_obituary(sender, packet)
+            life.on_obituary(sender, packet)
             return
-        if self._life.joining is not None and self._life.joining.contradicts(sender, packet):
+        if life.joining is not None and life.joining.contradicts(sender, packet):
             self._start_over()
-        if self._life.context.registry.lives.get(sender) != packet.by and not self._life.admit(sender, packet):
+            life = self._life
+        if life.context.registry.lives.get(sender) != packet.by and not life.admit(sender, packet):
             self._discard(packet)
             return
-        self._life.detector.heard[sender] = now
+        life.detector.heard[sender] = now
         if packet.dead:
             for node, incarnation in packet.dead:
                 self._life.hold_faulty(Life(node, incarnation))
@@ -264,15 +266,10 @@ class Cubecast:
                 assert_never(packet)
 
     def _finish(self, now: float) -> Effects:
-        settlement = self._life.settlement
-        if settlement.must_announce:
-            settlement.announce()
-        if settlement.open:
-            try:
-                settlement.conclude()
-            except Dropped:
-                self._reincarnate(now)
         life = self._life
+        if life.settlement.open or life.settlement.must_announce:
+            self._settle(now)
+            life = self._life
         context = life.context
         if life.inquiry.must_announce:
             self._announce_interest()
@@ -286,10 +283,20 @@ class Cubecast:
             context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
         context.busy = False
         effects = context.finish()
-        if not self._acks_set and context.has_acks:
+        if not self._acks_set and context.acks:
             self._acks_set = True
             effects.append(SetTimer(Timer.ACKS, now + self._parameters.ack_delay / 2))
         return effects
+
+    def _settle(self, now: float) -> None:
+        settlement = self._life.settlement
+        if settlement.must_announce:
+            settlement.announce()
+        if settlement.open:
+            try:
+                settlement.conclude()
+            except Dropped:
+                self._reincarnate(now)
 
     # Publications
 
@@ -301,8 +308,11 @@ class Cubecast:
         if incarnation != life.incarnation:
             self._discard(packet)  # for an earlier life of this node: whoever sent it will learn of this one
             return
-        source = Life(*packet.message[:2])
-        if life.context.registry.lives.get(source.node) != source.incarnation:
+        publisher, lived, _ = packet.message
+        context = life.context
+        source = context.registry.known.get(publisher)
+        if source is None or source[1] != lived:
+            source = Life(publisher, lived)
             life.hold_alive(source)
         for member in packet.epochs:
             life.hold_alive(Life(member.node, member.incarnation))
@@ -310,7 +320,7 @@ class Cubecast:
         copy = dissemination.receive(sender, source, packet, destinations)
         if packet.stable > dissemination.stable.get(source, 0):
             dissemination.settle_stable(source, packet.stable)
-        if delivery is None or delivery.number != number or life.context.is_closed(source):
+        if delivery is None or delivery.number != number or (context.closed and context.is_closed(source)):
             self._discard(packet)
         elif copy is not None:
             delivery.receive(copy)

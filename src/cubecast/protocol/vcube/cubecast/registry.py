@@ -19,7 +19,7 @@ class _Status(NamedTuple):
 
 
 class Registry:
-    __slots__ = ("_faulty", "_restarted", "_status", "alive", "incarnation", "lives", "node")
+    __slots__ = ("_faulty", "_restarted", "_status", "alive", "incarnation", "known", "lives", "node")
 
     def __init__(self, node: NodeId, incarnation: Incarnation, founders: int) -> None:
         self.node = node
@@ -28,6 +28,8 @@ class Registry:
         self._status[node] = _Status(incarnation, True)
         self.lives = {peer: status.incarnation for peer, status in self._status.items()}
         """Of the nodes held correct, this one included, the incarnation."""
+        self.known = {peer: Life(peer, incarnation) for peer, incarnation in self.lives.items()}
+        """The same with the name of that life, made once for all that is received of it."""
         self.alive = founders | 1 << node
         """Mask of the nodes held correct, this one included."""
         self._restarted = 1 << node if incarnation else 0
@@ -59,6 +61,7 @@ class Registry:
             return False
         self._status[node] = _Status(incarnation, True)
         self.lives[node] = incarnation
+        self.known[node] = Life(node, incarnation)
         self._faulty = None
         self.alive |= 1 << node
         self._restarted |= bool(incarnation) << node
@@ -70,6 +73,7 @@ class Registry:
             return False
         self._status[node] = _Status(incarnation, False)
         self.lives.pop(node, None)
+        self.known.pop(node, None)
         self._faulty = None
         self.alive &= ~(1 << node)
         return True

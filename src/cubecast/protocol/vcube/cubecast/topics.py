@@ -60,6 +60,7 @@ class TopicState:
         self._starts: list[tuple[Counter, int]] = []
         self._owed = 0
         """Mask of the nodes that were not told yet that what they keep is stable."""
+        self._hurry_from = context.parameters.hurry_from
 
     def found(self, members: int) -> None:
         """These nodes subscribed before the start, and everybody knows."""
@@ -158,6 +159,9 @@ class TopicState:
     def _next_batch(self) -> tuple[bytes, ...]:
         """From the head of the queue, as much as one publication may hold; at least one message."""
         parameters, queue = self._context.parameters, self.queue
+        if len(queue) == 1:
+            self.queued_bytes = 0
+            return (queue.popleft(),)
         batch = tuple(islice(queue, parameters.max_batch))
         size = sum(map(len, batch))
         if (
@@ -193,24 +197,24 @@ class TopicState:
             context.by,
             context.dead,
             self._topic,
-            MessageId(*self.me, first),
+            MessageId(context.node, context.by, first),
             payloads,
             destinations.members,
             destinations.epochs,
-            tuple(Start(counter, bitmap(members)) for counter, members in self._starts),
+            tuple([Start(counter, bitmap(members)) for counter, members in self._starts]),
             named,
             self.stable,
-            self.hurried or self.is_pressed or self.unstable + 1 >= context.parameters.hurry_from,
+            self.hurried or self.is_pressed or self.unstable + 1 >= self._hurry_from,
         )
-        claimed = tuple(MessageId(*one[:3]) for one in named if one[:2] in direct)
-        context.emit(Published(self._topic, first, len(payloads), claimed))
+        context.emit(Published(self._topic, first, len(payloads), direct))
         self._owed &= ~destinations.mask
         copy = self.dissemination.originate(packet, destinations)
         self.barrier.published(copy)
         self.dissemination.advance(copy)
         if self.delivery is not None:
             self.delivery.deliver_own(copy)
-        self.check_stable()
+        if not self.dissemination.missing(copy):
+            self.check_stable()  # there is nobody else; whatever left earlier was looked at when it was answered
 
     def _is_small(self, payloads: tuple[bytes, ...], destinations: Destinations) -> bool:
         """Are both the publication and the group so small that a tree would only add hops?"""
@@ -222,6 +226,8 @@ class TopicState:
 
     def _note_starts(self, first: Counter, destinations: Destinations) -> None:
         """A member's starting counter is repeated until the publication that first addressed it is stable."""
+        if destinations is self._previous and not self._starts:
+            return  # the usual case
         joined = destinations.without(self._previous)
         self._previous = destinations
         self._starts = [

@@ -22,6 +22,8 @@ from cubecast.protocol.vcube.cubecast.packets import (
 )
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES, Parameters
 
+KINDS = frozenset(PACKETS)
+
 
 class Validator:
     """Knows only the cube and whose door it guards."""
@@ -36,7 +38,7 @@ class Validator:
 
     def check(self, sender: NodeId, packet: AnyPacket, incarnation: int) -> None:
         """Raise RemoteProtocolError for what cannot come from a correct peer of this incarnation."""
-        if type(packet) not in PACKETS:
+        if type(packet) not in KINDS:
             raise RemoteProtocolError(f"a {type(packet).__name__} is not a cubecast packet")
         if not 0 <= sender < self._size:
             raise RemoteProtocolError(f"sender {sender} is not an id of this cube")
