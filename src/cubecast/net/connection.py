@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=FULL_ABOVE, low=ROOM_BELOW)
-        if transport.get_extra_info("sslcontext") is None:
+        if all(transport.get_extra_info(name) is None for name in ("sslcontext", "ssl_object")):
             socket = transport.get_extra_info("socket")
             self._descriptor = None if socket is None else socket.fileno()
         peer = transport.get_extra_info("peername")
