@@ -2,8 +2,8 @@
 
 Alone: messages a second until all are on the disk, in batches as a turn of a busy node delivers them, and processor
 time per message. Other ways: the same batches as rows of an SQLite database, synced with each transaction, and as bare
-appends to a file without any index, which is the least a log can cost. In a cluster, where everybody talks to all,
-nobody, one member or every member logs what is said; the runs take turns, because machines have moods.
+appends to a file without any index. In a cluster, where everybody talks to all, nobody, one member or every member logs
+what is said; the runs take turns, because machines have moods. And half of the members log, the others do not.
 """
 
 import argparse
@@ -14,10 +14,13 @@ import sqlite3
 import tempfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean, median
+from typing import Any
 
-from cubecast.experiments.live_load.cluster import measure_messages
+from cubecast.experiments.live_load.cluster import Measured, measure_messages
 from cubecast.experiments.live_load.member import Load
 from cubecast.ids import MessageId
 from cubecast.net.log.record import Entry, Packed, encode_block, pack
@@ -25,6 +28,8 @@ from cubecast.net.log.recovery import open_log
 from cubecast.net.log.store import Store
 
 SIZE = 64
+ASKED = 15
+"""Percent of throughput that a log may cost a cluster."""
 AT_ONCE = 256 << 10
 """Bytes of one commit in the comparison, about what gathers while the one before is synced."""
 
@@ -116,47 +121,86 @@ def compare(messages: int, batch: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def in_a_cluster(members: int, messages: int, runs: int) -> list[dict[str, float]]:
-    """Nobody, one member, everybody logs, in turns. The loss by processor time is what a busy machine cannot blur."""
-    rates: dict[int, list[float]] = {0: [], 1: [], members: []}
-    costs: dict[int, list[float]] = {0: [], 1: [], members: []}
-    for _ in range(runs):
-        for loggers in rates:
-            with tempfile.TemporaryDirectory() as directory:
-                kept = Path(directory) if loggers else None
-                found = measure_messages(Load(members, SIZE, messages=messages // members, data=kept, loggers=loggers))
-            if found.lost or found.violations:
-                raise SystemExit(f"{found.lost} lost, {found.violations} out of order")
-            rates[loggers].append(found.rate)
-            costs[loggers].append(found.cpu_seconds / found.deliveries * 1e6)
-    return [
-        {
-            "members": members,
-            "loggers": loggers,
-            "deliveries_per_second": round(max(rates[loggers])),
-            "loss": round(1 - max(rates[loggers]) / max(rates[0]), 3),
-            "cpu_us_per_delivery": round(min(costs[loggers]), 3),
-            "loss_by_cpu": round(1 - min(costs[0]) / min(costs[loggers]), 3),
+@dataclass
+class Way:
+    """Runs with so many loggers."""
+
+    loggers: int
+    rates: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+
+    def compared(self, without: "Way") -> dict[str, float | str]:
+        by_rate = 1 - max(self.rates) / max(without.rates)
+        by_cpu = 1 - min(without.costs) / min(self.costs)
+        return {
+            "loggers": self.loggers,
+            "deliveries_per_second": round(max(self.rates)),
+            "cpu_us_per_delivery": round(min(self.costs), 3),
+            "loss_percent": round(100 * by_rate, 1),
+            "loss_percent_by_cpu": round(100 * by_cpu, 1),
+            "asked": f"less than {ASKED} %: {'reached' if 100 * by_rate < ASKED else 'missed'}",
         }
-        for loggers in rates
-    ]
+
+
+def in_a_cluster(members: int, messages: int, runs: int) -> Iterator[dict[str, Any]]:
+    """Nobody, one member, everybody logs, in turns; the best run of each counts, as others work on the machine, too."""
+    ways = [Way(0), Way(1), Way(members)]
+    for _ in range(runs):
+        for way in ways:
+            found, _ = _run(members, messages, way.loggers)
+            way.rates.append(found.rate)
+            way.costs.append(found.cpu_seconds / found.deliveries * 1e6)
+    for way in ways[1:]:
+        yield {"members": members, "without": round(max(ways[0].rates))} | way.compared(ways[0])
+
+
+def side_by_side(members: int, messages: int, runs: int) -> dict[str, Any]:
+    """Half of the members log: what a busy machine does to them it does to the others, too, at the same moment."""
+    losses = []
+    for _ in range(runs):
+        _, costs = _run(members, messages, members // 2)
+        logging, others = costs[: members // 2], costs[members // 2 :]
+        losses.append(100 * (1 - fmean(others) / fmean(logging)))
+    return {
+        "members": members,
+        "loggers": members // 2,
+        "loss_percent_by_cpu_in_each": [round(loss, 1) for loss in sorted(losses)],
+        "median": round(median(losses), 1),
+    }
+
+
+def _run(members: int, messages: int, loggers: int) -> tuple[Measured, list[float]]:
+    """What was measured, and each member's processor time per delivery."""
+    with tempfile.TemporaryDirectory() as directory:
+        kept = Path(directory) if loggers else None
+        found = measure_messages(Load(members, SIZE, messages=messages // members, data=kept, loggers=loggers))
+    if found.lost or found.violations:
+        raise SystemExit(f"{found.lost} lost, {found.violations} out of order")
+    return found, [seconds / (found.deliveries / members) * 1e6 for seconds in found.cpu_of_members]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=512_000)
     parser.add_argument("--members", type=int, default=8, help="Of the cluster; 0 for none.")
-    parser.add_argument("--runs", type=int, default=3, help="Of the cluster, with and without each.")
+    parser.add_argument("--runs", type=int, default=5, help="Of the cluster, of each kind.")
+    parser.add_argument("--only-cluster", action="store_true")
     options = parser.parse_args()
-    for batch in (1, 16, 64, 256):
-        with tempfile.TemporaryDirectory() as directory:
-            many = options.messages if batch > 1 else options.messages // 10
-            print(json.dumps(asyncio.run(write(Path(directory), many, batch))), flush=True)
-    for batch in (16, 256):
-        print(json.dumps({"batch": batch} | compare(options.messages // 4, batch)), flush=True)
+    if not options.only_cluster:
+        alone(options.messages)
     if options.members:
         for line in in_a_cluster(options.members, options.messages, options.runs):
             print(json.dumps(line), flush=True)
+        print(json.dumps(side_by_side(options.members, options.messages, options.runs)), flush=True)
+
+
+def alone(messages: int) -> None:
+    for batch in (1, 16, 64, 256):
+        with tempfile.TemporaryDirectory() as directory:
+            many = messages if batch > 1 else messages // 10
+            print(json.dumps(asyncio.run(write(Path(directory), many, batch))), flush=True)
+    for batch in (16, 256):
+        print(json.dumps({"batch": batch} | compare(messages // 4, batch)), flush=True)
 
 
 if __name__ == "__main__":

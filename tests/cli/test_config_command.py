@@ -6,6 +6,8 @@ import signal
 import socket
 from pathlib import Path
 
+from cubecast.cli.node import node
+from cubecast.cli.node_options import KEYS
 from cubecast.net.config import NodeConfig
 from cubecast.net.settings.resolve import Sources, resolve
 from support.commands import complaint, cubecast, running, running_node
@@ -130,7 +132,14 @@ def test_the_service_manager_is_told(tmp_path: Path, monkeypatch):
             assert manager.recv(1000) == b"STOPPING=1"
 
 
+def test_every_option_is_a_setting():
+    """One that is not among them would be taken and forgotten."""
+    options = {option.name.replace("_", "-") for option in node.params if option.name is not None}
+    assert options - {"settings", "config", "as-json"} == set(KEYS)
+
+
 def test_options_are_settings(tmp_path: Path):
     assert complaint("node", "--id", "x").startswith("--id: node must be a whole number from 0")
+    assert complaint("node", "--ws-origin", "http://[::1").startswith("'http://[::1' is no origin")
     assert complaint("node", "--set", "window").startswith("--set window: write KEY=VALUE")
     assert complaint("node", "--set", "windo=1") == "--set windo: unknown key windo; did you mean window?"

@@ -119,6 +119,23 @@ def test_authorities_and_certificates_that_would_be_wrong_are_refused(made):
     assert "--node is an id or 'any'" in complaint("certs", "issue", certs, "x", "--node", "first")
     assert "does not let this node be node 5" in complaint("node", "--id", 5, *_tls(made, "three"))
     assert "holds no certificate 'nobody'" in complaint("certs", "revoke", certs, "nobody")
+    for days in ("-1", "0", "1e12", "nan"):
+        assert "valid for up to 36500 days" in complaint("certs", "issue", certs, "x", "--client", "--days", days)
+
+
+def test_files_that_cannot_be_written_or_are_something_else(made, tmp_path):
+    (tmp_path / "file").write_text("not a directory")
+    below = tmp_path / "file" / "below"
+    assert f"cannot make {below}" in complaint("certs", "init", below)
+    assert f"cannot write {below}" in complaint("token", "new", "a", "--out", below)
+    assert f"cannot write {below}" in complaint("token", "key", "a", "--out", below)
+    assert "file cannot be this node's data directory: " in complaint("node", "--data", tmp_path / "file")
+    assert "inputs cannot be recorded in" in complaint("node", "--set", f"inputs={below}")
+    (tmp_path / "data" / "incarnation").mkdir(parents=True)
+    assert "incarnation: Is a directory" in complaint("node", "--data", tmp_path / "data")
+    cubecast("certs", "init", tmp_path / "certs")
+    (tmp_path / "certs" / "revoked.pem").write_text("nonsense")
+    assert "is no list of revoked certificates" in complaint("certs", "revoke", tmp_path / "certs")
 
 
 def test_the_environment_may_hold_the_token(made, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from cubecast.check import check_directory
 from cubecast.check.verdict import Verdict
 from cubecast.errors import BadInput
-from cubecast.net import input_log
+from cubecast.net import input_log, memory
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from cubecast.report.live_tracing import collect_journals
@@ -107,3 +107,24 @@ def test_a_journal_that_cannot_begin_is_bad_input(tmp_path):
             await LiveNode(NodeConfig(journal=tmp_path / "file" / "below", **FAST)).start()
 
     run(main())
+
+
+def test_a_new_incarnation_that_cannot_be_remembered_is_lived_all_the_same(tmp_path, monkeypatch, caplog):
+    """In a living node it is news from others, in the midst of a step whose other effects must be carried out."""
+
+    async def main():
+        live = LiveNode(NodeConfig(data=tmp_path, log=(">",), **FAST))
+        await live.start()
+
+        def full(directory):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(memory, "sync_directory", full)
+        live.port.on_reincarnated(7)
+        assert live.place.incarnation == 7 and live.port.recorder.me == (live.place.node, 7)
+        await live.close()
+
+    with caplog.at_level(logging.ERROR):
+        run(main())
+    (told,) = [record.getMessage() for record in caplog.records if "No space left" in record.getMessage()]
+    assert "cannot remember its incarnation" in told and "goes on" in told

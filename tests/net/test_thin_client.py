@@ -107,7 +107,7 @@ def test_when_no_node_is_left_everything_ends_with_an_error():
         await heard.ready()
         status = asyncio.create_task(ann.status())
         door.kill()
-        with pytest.raises(OutcomeUnknown, match="no other node answered"):
+        with pytest.raises(OutcomeUnknown, match="no other node takes this client"):
             await heard.next(30)
         with pytest.raises(OutcomeUnknown):
             await ann.publish("t", 1)

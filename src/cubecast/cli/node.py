@@ -40,5 +40,5 @@ def _announce(live: LiveNode, as_json: bool) -> None:
         about = {"node": place.node, "incarnation": place.incarnation, "address": place.address}
         click.echo(json.dumps(about if web is None else about | {"http": str(web.address)}))
     else:
-        served = "" if web is None else f", serves http://{web.address}"
+        served = "" if web is None else f", serves {web.url}"
         click.echo(f"node {place.node} of cluster {live.config.cluster!r} listens on {place.address}{served}")

@@ -19,7 +19,7 @@ KEYS = {
     "log": "log",
     "trace": "journal",
     "http": "http",
-    "ws_origin": "ws_origins",
+    "ws-origin": "ws_origins",
     "cluster": "cluster",
     "dimension": "dimension",
     "tls-cert": "tls.cert",
@@ -82,8 +82,8 @@ def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sources(file: Path | None, options: dict[str, Any]) -> Sources:
-    named = {name.replace("_", "-"): value for name, value in options.items() if value}
-    given = {KEYS[name]: (f"--{name}", value) for name, value in named.items() if name in KEYS}
+    named = {name.replace("_", "-"): value for name, value in options.items() if value and name != "settings"}
+    given = {KEYS[name]: (f"--{name}", value) for name, value in named.items()}
     for one in options["settings"]:
         key, equals, value = one.partition("=")
         if not equals:

@@ -157,8 +157,7 @@ class ClientPort:
         try:
             await self._connect(self._patience)
         except BadInput as error:
-            reason = f"{before} is lost, and no other node answered for {self._patience} s: {error}"
-            self._shut(OutcomeUnknown(reason))
+            self._shut(OutcomeUnknown(f"{before} is lost, and no other node takes this client: {error}"))
         else:
             moved = f"moved from {before} to {self._node}"
             log.info(moved)

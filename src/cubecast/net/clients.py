@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.ids import Topic
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway, Link
 from cubecast.net.handshake import Accepted, ClientGreeting, Refused, agreed, encode
@@ -16,6 +17,7 @@ from cubecast.net.security.door import OPEN_VISITOR, Visitor
 from cubecast.net.security.guarded_port import GuardedPort
 from cubecast.net.security.policy import Policy
 from cubecast.net.security.settings import Limits
+from cubecast.net.security.topic_shares import TopicShares
 
 if TYPE_CHECKING:
     from cubecast.net.security.trust import Trust
@@ -29,13 +31,22 @@ MOST_NAME = 64
 class Clients:
     """Takes the connections of clients over from the door."""
 
-    def __init__(self, port: Port, answer: Callable[[], Accepted | None], *, most: int, budget: int) -> None:
-        """`answer` says who this node is and whom it knows, or None while it is not ready."""
+    def __init__(
+        self,
+        port: Port,
+        answer: Callable[[], Accepted | None],
+        *,
+        most: int,
+        budget: int,
+        is_known: Callable[[Topic], bool] = lambda topic: False,
+    ) -> None:
+        """`answer` says who this node is and whom it knows, or None while it is not ready; `is_known` whether it
+        keeps the counters of a topic already."""
         self._port, self._answer, self._most, self.budget = port, answer, most, budget
         self._gateways: dict[Link, Gateway] = {}
         self._guarded: dict[Link, tuple[Visitor, GuardedPort]] = {}
         self.traffic = Traffic()
-        self._places = Counted()
+        self._places, self._shares = Counted(), TopicShares(is_known)
         self.limits = Limits()
         self._closed = False
         self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
@@ -83,7 +94,7 @@ class Clients:
     def _port_for(self, link: Link, visitor: Visitor) -> Port:
         if visitor.principal.is_unrestricted and not self.limits.restrict_clients:
             return self._port
-        guarded = GuardedPort(self._port, visitor.principal, self.limits)
+        guarded = GuardedPort(self._port, visitor.principal, self.limits, self._shares)
         self._guarded[link] = visitor, guarded
         return guarded
 

@@ -41,8 +41,10 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
 
 def _reload(reloader: Reloader[NodeConfig]) -> None:
     notify(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns() // 1000}")
-    reloader.reload()
-    notify("READY=1")
+    try:
+        reloader.reload()
+    finally:
+        notify("READY=1")
 
 
 def _prepare_logs(config: NodeConfig) -> Callable[[], None]:

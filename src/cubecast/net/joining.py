@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import Incarnation, NodeId
@@ -12,7 +10,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
-from cubecast.net.log.segments import sync_directory
+from cubecast.net.memory import last_incarnation
 from cubecast.net.security.dialling import Dialling
 
 log = logging.getLogger(__name__)
@@ -34,7 +32,7 @@ async def apply_for_a_place(
     config: NodeConfig, instance: bytes, attempt: int, secure: Dialling | None = None
 ) -> Admission:
     """Ask the members we know of; without any, found a cluster."""
-    remembered = _remembered(config)
+    remembered = last_incarnation(config)
     if config.join:
         return await _ask_members(config, config.join, instance, attempt, remembered, secure)
     others = tuple(address for node, address in config.peers.items() if node != config.node)
@@ -83,32 +81,3 @@ async def _ask_members(
         if turn + 1 < attempts:
             await asyncio.sleep(PAUSE * (turn + 1))
     raise BadInput(problem)
-
-
-def _remembered(config: NodeConfig) -> Incarnation:
-    """The last incarnation this node lived, as its data directory says; −1 when it is new."""
-    path = _memory(config)
-    if path is None or not path.exists():
-        return -1
-    try:
-        return int(path.read_text())
-    except ValueError:
-        raise BadInput(f"{path} does not hold the number of an incarnation; remove it to start anew") from None
-
-
-def remember(config: NodeConfig, incarnation: Incarnation) -> None:
-    path = _memory(config)
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(".new")
-        # On the disk before anything is said under this name: a log may hold what was said under the one before.
-        with new.open("w") as file:
-            file.write(f"{incarnation}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        sync_directory(path.parent)
-
-
-def _memory(config: NodeConfig) -> Path | None:
-    return None if config.data is None else config.data / "incarnation"

@@ -187,6 +187,10 @@ class LocalPort:
         finally:
             self.turn.release()
 
+    def publishes(self, topic: Topic) -> bool:
+        """Was anything published on it here?"""
+        return topic in self._outgoing
+
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
         return out is None or out.has_room

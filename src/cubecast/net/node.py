@@ -17,9 +17,10 @@ from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
-from cubecast.net.joining import Admission, apply_for_a_place, remember
+from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.recorder import open_recorder
+from cubecast.net.memory import claim, remember
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -65,7 +66,9 @@ class LiveNode:
         self.port.on_status = self.status
         self.port.on_close = self.close
         self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
-        self.clients = Clients(self.port, self._who, most=config.max_clients, budget=config.client_budget)
+        self.clients = Clients(
+            self.port, self._who, most=config.max_clients, budget=config.client_budget, is_known=self._knows
+        )
         self.clients.limits = config.limits
         self.security.on_policy = self.clients.renew
         if self.security.tls is not None:
@@ -80,6 +83,8 @@ class LiveNode:
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = self._is_filled = False
+        self._give_back: Callable[[], None] = lambda: None
+        """Gives up the data directory."""
 
     def _check_certificates(self, trust: "Trust") -> None:
         self._peers.check_certificates(trust)
@@ -93,7 +98,11 @@ class LiveNode:
         Returns when everybody who lives knows this node, and its log has what it missed while it was away.
         """
         address = await self.reception.open()
+        warning = self.security.warning()
+        if warning is not None:
+            log.warning(warning)
         try:
+            self._give_back = claim(self.config)
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
@@ -166,7 +175,10 @@ class LiveNode:
             except OSError as error:
                 raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
-            recorder = InputLog(config.inputs, machine, parameters, self.instance)
+            try:
+                recorder = InputLog(config.inputs, machine, parameters, self.instance)
+            except OSError as error:
+                raise BadInput(f"inputs cannot be recorded in {config.inputs}: {error.strerror}") from None
         self._driver = Driver(
             machine,
             self.port,
@@ -223,6 +235,9 @@ class LiveNode:
         if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
+
+    def _knows(self, topic: Topic) -> bool:
+        return self.port.publishes(topic) or (self._driver is not None and topic in self._driver.machine.life.topics)
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
@@ -326,6 +341,8 @@ class LiveNode:
         self.port.shut(None)
         if self.port.recorder is not None:
             await self.port.recorder.close()
+        give_back, self._give_back = self._give_back, lambda: None
+        give_back()
 
     # The machine
 
@@ -347,12 +364,15 @@ class LiveNode:
         log.warning("others held this node faulty; it comes back as incarnation %d", incarnation)
         me = self.place
         self._directory.settle(Place(me.node, incarnation, me.instance, me.address))
-        self._remember(incarnation)
+        try:
+            self._remember(incarnation)
+        except BadInput as error:
+            log.error("%s; the node goes on, and had better not start again while no other one is up", error)
 
     def _remember(self, incarnation: int) -> None:
-        remember(self.config, incarnation)
         if self.port.recorder is not None:
             self.port.recorder.me = self.place.node, incarnation
+        remember(self.config, incarnation)
 
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:

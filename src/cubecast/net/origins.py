@@ -4,18 +4,26 @@ Without the check any page somebody happens to visit could talk to a node on the
 """
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from cubecast.errors import BadInput
 
 ANY = "*"
 
 
+def split_origin(text: str) -> SplitResult:
+    """Its parts; all of them empty for what has none."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")
+
+
 def check_origin(text: str) -> str:
     """An origin as it is written in settings, in the form browsers send."""
     if text == ANY:
         return text
-    parts = urlsplit(text)
+    parts = split_origin(text)
     if (
         parts.scheme not in ("http", "https")
         or not parts.hostname
@@ -35,7 +43,7 @@ class Origins:
         """Why a page of this origin may not; `host` is what the browser called this node. Programs send no origin."""
         if origin is None or ANY in self._others or origin.lower() in self._others:
             return None
-        parts = urlsplit(origin)
+        parts = split_origin(origin)
         if parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower():
             return None
         return f"pages of {origin[:200]} may not use this node; whoever runs it can allow them with --ws-origin"

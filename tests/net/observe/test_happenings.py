@@ -16,6 +16,14 @@ def test_the_same_within_a_second_is_counted_not_listed():
     assert happened.counts == {"gap": 5}
 
 
+def test_a_clock_that_is_set_back_hides_nothing():
+    times = iter([5000.0, 1000.0, 1000.5])
+    happened = Happenings(lambda: next(times))
+    for detail in ("before", "after", "again"):
+        happened("disconnected", 3, detail)
+    assert [(one["detail"], one["count"]) for one in happened.newest_first()] == [("after", 2), ("before", 1)]
+
+
 def test_the_list_has_an_end():
     now = [0.0]
     happened = Happenings(lambda: now[0])

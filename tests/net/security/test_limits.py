@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 
 from cubecast.api.connect import connect
-from cubecast.errors import CubecastError
+from cubecast.errors import BadInput, CubecastError
 from cubecast.net.checksums import checksum
 from cubecast.net.framing import HEADER, MAX_FRAME, framed
 from cubecast.net.gateway_messages import Publish, StatusRequest, Subscribe, Unsubscribe
@@ -210,7 +210,7 @@ def test_a_flood_of_strangers_keeps_nobody_out(tls):
 
 def test_who_begins_too_many_handshakes_waits_and_then_is_sent_away(caplog):
     async def scenario():
-        limits = Limits(handshakes_per_second=10.0, burst=0.3, greeting_time=1.0)
+        limits = Limits(handshakes_per_second=2.0, burst=1.5, greeting_time=1.0)
         async with secured(RULES, limits=limits) as scene:
             with caplog.at_level(logging.INFO):
                 flood = []
@@ -279,6 +279,32 @@ def test_clients_are_counted(case):
             await until(lambda: len(scene.node.clients) == 1)
             async with connect(scene.address, login=login):
                 pass  # there is room again
+
+    run(scenario())
+
+
+def test_topics_that_nobody_used_before_are_counted():
+    """Across connections; those that are there already may be used by everybody."""
+
+    async def scenario():
+        async with secured(RULES, tls=False, limits=Limits(topics_per_principal=3)) as scene:
+            for number in (1, 2):
+                async with connect(scene.address, login=LOGIN) as client:
+                    await client.publish(f"g.{number}", "x", wait="stable", timeout=30)
+                    await anext(aiter(scene.sees))
+                    await client.publish("g.1", "again", wait="stable", timeout=30)
+                    await anext(aiter(scene.sees))
+            async with connect(scene.address, login=LOGIN) as client:
+                await client.subscribe("g.3").ready()
+                with pytest.raises(BadInput, match="greedy brought up 3 topics at this node"):
+                    await client.publish("g.4", "x", wait="stable", timeout=30)
+                with pytest.raises(BadInput, match=r"may not bring up g\.5"):
+                    await client.subscribe("g.5").ready()
+                await client.subscribe("g.*").ready()
+                await scene.honest.publish("g.6", "x", wait="stable", timeout=30)
+                await anext(aiter(scene.sees))
+                await client.publish("g.6", "y", wait="stable", timeout=30)
+                await anext(aiter(scene.sees))
 
     run(scenario())
 

@@ -13,6 +13,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from cubecast.net.security.login import Login
+from cubecast.net.security.security import Security
 from support.certificates import certificates
 from support.cluster import FAST, cluster
 from support.running import run
@@ -190,3 +191,14 @@ def test_the_address_of_a_node_may_be_a_name():
         await node.close()
 
     run(scenario())
+
+
+def test_a_node_that_is_open_to_all_says_so(tmp_path):
+    made, policy = certificates().node, tmp_path / "policy.toml"
+    policy.write_text("")
+    beyond = Address("192.0.2.1", 7400)
+    assert "give it a --policy" in Security(NodeConfig(tls=made, listen=beyond)).warning()
+    assert "give it a --policy" in Security(NodeConfig(tls=made, http=beyond)).warning()
+    assert Security(NodeConfig(tls=made)).warning() is None, "on this machine only"
+    assert Security(NodeConfig(tls=made, listen=beyond, policy=policy)).warning() is None
+    assert Security(NodeConfig(listen=beyond, insecure=True)).warning() is None, "that was wanted"

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
+import aiohttp
 import pytest
 
 from cubecast.api.node import Node
@@ -10,7 +12,8 @@ from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
-from cubecast.net.web.access import is_loopback
+from cubecast.net.security.listening import is_loopback
+from cubecast.net.security.settings import Limits
 from support.asking import HTTP, ask, ask_at, ask_json
 from support.cluster import FAST, cluster
 from support.ports import free_addresses
@@ -77,6 +80,8 @@ def test_an_address_in_use_is_named():
         ({"Host": "localhost:1"}, 200),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Host": "[::1"}, 403),
+        ({"Origin": "http://[::1"}, 403),
         ({"Host": "localhost:1", "Origin": "http://localhost:1"}, 200),
     ],
 )
@@ -84,6 +89,70 @@ def test_pages_of_others_may_not_ask(headers, status):
     async def main():
         async with Node(**FAST, http=HTTP) as node:
             assert (await ask(node, "/status.json", headers=headers))[0] == status
+
+    run(main())
+
+
+async def _hung_up(caller):
+    """What came before it."""
+    async with asyncio.timeout(30):
+        with suppress(ConnectionError):
+            return await caller[0].read()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a request"])
+def test_who_asks_for_nothing_does_not_stay(said):
+    async def main():
+        async with Node(**FAST, http=HTTP, limits=Limits(greeting_time=0.2)) as node:
+            callers = [await asyncio.open_connection(*node._live.web.address) for _ in range(3)]
+            for caller in callers:
+                caller[1].write(said)
+            async with aiohttp.ClientSession() as session:
+                where = f"http://{node._live.web.address}/healthz"
+                async with session.get(where) as answer:
+                    assert answer.status == 200
+                for caller in callers:
+                    await _hung_up(caller)
+                    caller[1].close()
+                async with session.get(where) as answer:
+                    assert answer.status == 200, "who asked stays"
+            assert not node._live.web.callers._silent
+            (event,) = node._live.observer.happenings.newest_first()
+            assert (event["kind"], event["count"]) == ("refused", 3) and "did not greet in time" in event["detail"]
+
+    run(main())
+
+
+def test_a_crowd_that_asks_for_nothing_keeps_nobody_out():
+    async def main():
+        async with Node(**FAST, http=HTTP, limits=Limits(strangers=5)) as node:
+            callers = [await asyncio.open_connection(*node._live.web.address) for _ in range(20)]
+            for caller in callers[:15]:
+                await _hung_up(caller)
+            assert await ask_json(node, "/healthz") == {"alive": True}
+            assert len(node._live.web.callers._silent) <= 5
+            for caller in callers:
+                caller[1].close()
+
+    run(main())
+
+
+def test_connections_are_counted_even_if_something_was_asked():
+    async def main():
+        async with Node(**FAST, http=HTTP, max_clients=2, limits=Limits(strangers=1)) as node:
+            kept = []
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection(*node._live.web.address)
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                await reader.readuntil(b"true}")
+                kept.append((reader, writer))
+            one_more = await asyncio.open_connection(*node._live.web.address)
+            assert not await _hung_up(one_more)
+            kept[0][1].close()
+            await until(lambda: len(node._live.web._runner.server.connections) == 2)
+            assert await ask_json(node, "/healthz") == {"alive": True}
+            for _, writer in (*kept, one_more):
+                writer.close()
 
     run(main())
 

@@ -30,7 +30,12 @@ class Measured:
     lost: int
     violations: int
     latencies: list[float]
-    cpu_seconds: float
+    cpu_of_members: list[float]
+    """Seconds, in the measured window."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        return sum(self.cpu_of_members)
 
     @property
     def rate(self) -> float:
@@ -124,7 +129,7 @@ def _measured(load: Load, first: list[Any], last: list[Any], lost: int, end: lis
         lost,
         sum(one["violations"] for one in end),
         [value for one in end for value in one["latencies"]],
-        sum(b["cpu"] - a["cpu"] for a, b in pairs),
+        [b["cpu"] - a["cpu"] for a, b in pairs],
     )
 
 

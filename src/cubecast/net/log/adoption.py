@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cubecast.ids import Topic
-from cubecast.net.log.index import PLACES, Account, Placed, insert, row_of, topic_row
+from cubecast.net.log.entering import INSTEAD, Row, enter, prepare
+from cubecast.net.log.index import Account, row_of, source_row, topic_row
 from cubecast.net.log.load import newest_of
-from cubecast.net.log.record import row_checksum
-from cubecast.net.log.segments import Junk, scan, segment_numbers, segment_path
+from cubecast.net.log.segments import Junk, Placed, scan, segment_numbers, segment_path
 
 AT_ONCE = 1000
 """Frames entered in one transaction."""
@@ -41,11 +41,11 @@ def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping
             tail.is_clean = tail.is_clean and junk is None
             junk = piece if isinstance(piece, Junk) else None
             if not isinstance(piece, Junk):
-                place, record = piece
-                tail.file, tail.end = number, place.start + place.length
-                account = accounts.get(record.topic)
-                if account is None or record.offset > account.last:
-                    tail.found.append((record.mark, place))
+                topic, offset, *_, start, length = piece
+                tail.file, tail.end = number, start + length
+                account = accounts.get(topic)
+                if account is None or offset > account.last:
+                    tail.found.append(piece)
         if junk is not None:
             where = segment_path(directory, number)
             tail.notes.append(f"{where}: {junk.length} bytes from {junk.start} on are not whole frames: {junk.why}")
@@ -56,12 +56,12 @@ def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping
 def rebuild(directory: Path, database: sqlite3.Connection) -> None:
     """The whole index. Where the same offset was written twice, as by a repair, the later one counts."""
     topics: dict[str, int] = {}
-    rows = []
+    rows: list[Row] = []
+    prepare(database)
     for number in segment_numbers(directory):
         for piece in scan(directory, number):
             if not isinstance(piece, Junk):
-                place, record = piece
-                rows.append(row_of(topics.setdefault(record.topic, len(topics) + 1), record.mark, place))
+                rows.append(row_of(topics.setdefault(piece[0], len(topics) + 1), piece, INSTEAD))
                 if len(rows) >= AT_ONCE:
                     _insert(database, rows)
     _insert(database, rows)
@@ -70,17 +70,16 @@ def rebuild(directory: Path, database: sqlite3.Connection) -> None:
         _drop_covered(database, number)
         query = "SELECT min(offset), max(offset + count - 1), sum(length) FROM batches WHERE topic=?"
         account = Account(number, *database.execute(query, (number,)).fetchone())
-        database.execute("INSERT INTO topics VALUES (?,?,?,?,?,?)", topic_row(topic, account))
+        enter(database, [topic_row(topic, account)])
         for (source,) in database.execute("SELECT DISTINCT source FROM batches WHERE topic=?", (number,)).fetchall():
             position = newest_of(database, number, source) or (-1, 0)
-            row = number, source, *position, row_checksum(number, source, *position)
-            database.execute("INSERT INTO sources VALUES (?,?,?,?,?)", row)
+            enter(database, [source_row(number, source, *position)])
     database.execute("COMMIT")
 
 
-def _insert(database: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
+def _insert(database: sqlite3.Connection, rows: list[Row]) -> None:
     database.execute("BEGIN IMMEDIATE")
-    insert(database, "INSERT OR REPLACE INTO batches VALUES", PLACES, rows)
+    enter(database, rows)
     database.execute("COMMIT")
     rows.clear()
 

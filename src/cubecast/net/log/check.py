@@ -128,7 +128,7 @@ def _structure(reader: Reader) -> list[str]:
 def _lost(directory: Path, database: sqlite3.Connection, contents: Contents, witness: Witness) -> list[str]:
     """What is in the segments and not in the index yet is not lost: opening the log enters it."""
     tail = look_behind(directory, database, {topic: held.account for topic, held in contents.topics.items()})
-    behind = {(record.topic, offset) for record, _ in tail.found for offset in range(record.offset, record.last + 1)}
+    behind = {(topic, one) for topic, offset, many, *_ in tail.found for one in range(offset, offset + many)}
     holes = lost_batches(directory, database, contents, witness)
     lost = [
         hole.damage.why

@@ -1,24 +1,17 @@
-"""The one place that changes the index. Each change is one transaction.
-
-Rows go in many at a time, because each trip into SQLite gives the interpreter lock away, and getting it back from a
-busy event loop takes longer than the trip.
-"""
+"""The one place that changes the index. Each change is one transaction."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.record import Damage, Entry, Mark, Run, row_checksum
-from cubecast.net.log.segments import Place
-
-AT_ONCE = (256, 64, 16, 4, 1)
-"""Rows of one statement; few different numbers, so that SQLite keeps them prepared."""
-INTO_BATCHES, PLACES = "INSERT INTO batches VALUES", "(NULL,?,?,?,?,?,?,?,?,?,?)"
+from cubecast.net.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, fits, prepare, row
+from cubecast.net.log.record import Damage, Run, row_checksum
+from cubecast.net.log.segments import Placed
 
 encode_runs = msgspec.msgpack.Encoder().encode
 decode_runs = msgspec.msgpack.Decoder(tuple[Run, ...]).decode
@@ -41,7 +34,6 @@ class Account:
     bytes: int = 0
 
 
-Placed = tuple[Entry | Mark, Place]
 _Newest = dict[tuple[int, int], tuple[int, int]]
 
 
@@ -49,38 +41,36 @@ class Index:
     def __init__(self, database: sqlite3.Connection, accounts: dict[Topic, Account]) -> None:
         self.database, self.accounts = database, accounts
         self._numbers = max((account.number for account in accounts.values()), default=0)
+        prepare(database)
 
     def enter(self, entries: Sequence[Placed], holes: Sequence[Hole] = ()) -> None:
         """What comes next."""
-        rows: list[tuple[Any, ...]] = []
+        rows: list[Row] = []
         touched: dict[Topic, Account] = {}
         newest: _Newest = {}
-        for entry, place in entries:
-            account = touched.get(entry.topic) or self._touch(touched, entry.topic)
-            rows.append(row_of(account.number, entry, place))
-            account.bytes += place.length
-            account.last = max(account.last, entry.last)
-            _note(newest, account.number, entry.first, entry.many)
+        for topic, offset, many, first, at, file, start, length in entries:
+            account = touched.get(topic) or self._touch(touched, topic)
+            rows.append((BATCH, account.number, offset, many, at, *first, file, start, length))
+            account.bytes += length
+            account.last = max(account.last, offset + many - 1)
+            _note(newest, account.number, first, many)
         for topic, damage in holes:
             account = touched.get(topic) or self._touch(touched, topic)
             account.last = max(account.last, damage.last)
             for run in damage.ids:
                 _note(newest, account.number, *run)
-        with self._transaction():
-            insert(self.database, INTO_BATCHES, PLACES, rows)
-            for topic, damage in holes:
-                self._enter_damage(touched[topic], damage)
-            self._keep(touched, newest)
+            rows.append(_damage_row(account, damage))
+        rows += _kept(touched, newest)
+        if fits(rows):
+            enter(self.database, rows)
+        else:
+            with self._transaction():
+                enter(self.database, rows)
         self.accounts.update(touched)
 
     def enter_damage(self, topic: Topic, damage: Damage) -> None:
         """Something entered earlier was found to be damaged."""
-        with self._transaction():
-            self._enter_damage(self.accounts[topic], damage)
-
-    def _enter_damage(self, account: Account, damage: Damage) -> None:
-        row = account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why
-        self.database.execute("INSERT OR REPLACE INTO damage VALUES (?,?,?,?,?)", row)
+        enter(self.database, [_damage_row(self.accounts[topic], damage)])
 
     def replace(self, topic: Topic, damage: Damage, entries: Sequence[Placed]) -> None:
         """These are the messages of the range; nothing is damaged there any more."""
@@ -91,9 +81,9 @@ class Index:
             (lost,) = self.database.execute(query, range_).fetchone()
             self.database.execute("DELETE FROM batches WHERE topic=? AND offset BETWEEN ? AND ?", range_)
             self.database.execute("DELETE FROM damage WHERE topic=? AND first=? AND last=?", range_)
-            insert(self.database, INTO_BATCHES, PLACES, [row_of(account.number, *one) for one in entries])
-            account.bytes += sum(place.length for _, place in entries) - lost
-            self._keep({topic: account}, {})
+            account.bytes += sum(entry[-1] for entry in entries) - lost
+            rows = [row_of(account.number, entry) for entry in entries]
+            enter(self.database, rows + _kept({topic: account}, {}))
         self.accounts[topic] = account
 
     def time_before(self, topic: Topic, offset: int) -> float:
@@ -109,15 +99,14 @@ class Index:
         with self._transaction():
             self.database.execute("DELETE FROM batches WHERE topic=? AND offset<?", (account.number, first))
             self.database.execute("DELETE FROM damage WHERE topic=? AND last<?", (account.number, first))
-            self._keep({topic: account}, {})
+            enter(self.database, _kept({topic: account}, {}))
         self.accounts[topic] = account
 
     def move(self, rows: Sequence[int], entries: Sequence[Placed]) -> None:
         """These rows' messages are elsewhere now. They get new numbers: rows are in the order of the segments."""
         with self._transaction():
             self.database.executemany("DELETE FROM batches WHERE seq=?", [(row,) for row in rows])
-            numbered = [row_of(self.accounts[entry.topic].number, entry, place) for entry, place in entries]
-            insert(self.database, INTO_BATCHES, PLACES, numbered)
+            enter(self.database, [row_of(self.accounts[entry[0]].number, entry) for entry in entries])
 
     def shrink(self, pages: int) -> None:
         """Give room back to the file system, when there is more than new entries will soon need."""
@@ -144,20 +133,6 @@ class Index:
         touched[topic] = account
         return account
 
-    def _keep(self, touched: dict[Topic, Account], newest: _Newest) -> None:
-        topics = [topic_row(topic, account) for topic, account in touched.items()]
-        update = (
-            "ON CONFLICT (id) DO UPDATE SET first=excluded.first, last=excluded.last, bytes=excluded.bytes, "
-            "checksum=excluded.checksum"
-        )
-        insert(self.database, "INSERT INTO topics VALUES", "(?,?,?,?,?,?)", topics, update)
-        sources = [(*key, *position, row_checksum(*key, *position)) for key, position in newest.items()]
-        update = (
-            "ON CONFLICT (topic, source) DO UPDATE SET incarnation=excluded.incarnation, counter=excluded.counter, "
-            "checksum=excluded.checksum WHERE (excluded.incarnation, excluded.counter) > (incarnation, counter)"
-        )
-        insert(self.database, "INSERT INTO sources VALUES", "(?,?,?,?,?)", sources, update)
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self.database.execute("BEGIN IMMEDIATE")
@@ -174,27 +149,33 @@ def topic_checksum(topic: Topic, account: Account) -> int:
     return row_checksum(account.number, topic, account.first, account.last, account.bytes)
 
 
-def topic_row(topic: Topic, account: Account) -> tuple[Any, ...]:
-    return account.number, topic, account.first, account.last, account.bytes, topic_checksum(topic, account)
+def row_of(number: int, entry: Placed, kind: int = BATCH) -> Row:
+    _, offset, many, first, at, *place = entry
+    return kind, number, offset, many, at, *first, *place
 
 
-def row_of(number: int, entry: Entry | Mark, place: Place) -> tuple[Any, ...]:
-    return number, entry.offset, entry.many, entry.at, *entry.first, *place
+def _damage_row(account: Account, damage: Damage) -> Row:
+    return row(DAMAGE, account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why)
 
 
-def insert(
-    database: sqlite3.Connection, statement: str, places: str, rows: Sequence[tuple[Any, ...]], ending: str = ""
-) -> None:
-    """Many rows in few trips."""
-    done = 0
-    for size in AT_ONCE:
-        while len(rows) - done >= size:
-            values = [value for row in rows[done : done + size] for value in row]
-            database.execute(f"{statement} {','.join([places] * size)} {ending}", values)
-            done += size
+def _kept(touched: dict[Topic, Account], newest: _Newest) -> list[Row]:
+    """The small tables' rows."""
+    topics = [topic_row(topic, account) for topic, account in touched.items()]
+    return topics + [source_row(*key, *position) for key, position in newest.items()]
+
+
+def topic_row(topic: Topic, account: Account) -> Row:
+    checksum = topic_checksum(topic, account)
+    return row(TOPIC, account.number, topic, account.first, account.last, account.bytes, checksum)
+
+
+def source_row(topic: int, source: int, incarnation: int, counter: int) -> Row:
+    return row(SOURCE, topic, source, incarnation, counter, row_checksum(topic, source, incarnation, counter))
 
 
 def _note(newest: _Newest, number: int, first: MessageId, count: int) -> None:
-    key, position = (number, first.source), (first.incarnation, first.counter + count - 1)
-    if newest.get(key, (-1, 0)) < position:
+    source, incarnation, counter = first
+    key, position = (number, source), (incarnation, counter + count - 1)
+    known = newest.get(key)
+    if known is None or known < position:
         newest[key] = position

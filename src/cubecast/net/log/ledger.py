@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cubecast.ids import Topic
-from cubecast.net.log.index import Hole, Index, Placed
+from cubecast.net.log.index import Hole, Index
 from cubecast.net.log.marks import Marks
-from cubecast.net.log.record import Damage, Entry, Mark, Record, entry_of
-from cubecast.net.log.segments import Segments
+from cubecast.net.log.record import Damage, Entry, Record, entry_of
+from cubecast.net.log.segments import Placed, Segments
 
 SYNC_COMMITS = 200
 """Commits after which the index is synced, so that the marks can begin anew."""
@@ -25,11 +25,12 @@ class Ledger:
 
     def commit(self, items: Sequence[Entry | Hole]) -> None:
         """All of it is on the disk when this returns; when it raises, nothing of it counts."""
+        holes = [item for item in items if isinstance(item, Hole)]
         entries = [item for item in items if isinstance(item, Entry)]
         with self._written(entries) as placed:
-            self.index.enter(placed, [item for item in items if isinstance(item, Hole)])
-        if entries:
-            self._marks.add([Mark(*entry[:5]) for entry in entries])
+            self.index.enter(placed, holes)
+        if placed:
+            self._marks.add([one[:5] for one in placed])
         self._commits += 1
         if self._commits >= SYNC_COMMITS or self._marks.is_full:
             self.sync()
@@ -53,7 +54,7 @@ class Ledger:
             yield []
             return
         try:
-            placed = list(zip(entries, self.segments.write(entries), strict=True))
+            placed = self.segments.write(entries)
             yield placed
         except BaseException:
             self.segments.cut_off()

@@ -7,9 +7,10 @@ The file has its full size from the beginning: a full disk does not touch it.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,7 +49,8 @@ class Marks:
         os.pwrite(self._file, opening + _checksum.pack(checksum(opening)), 0)
         self._position = _START
 
-    def add(self, marks: list[Mark]) -> None:
+    def add(self, marks: Sequence[tuple[Any, ...]]) -> None:
+        """Each the fields of a `Mark`."""
         content = _encode(marks)
         frame = _frame.pack(len(content), checksum(content, self._nonce)) + content
         os.pwrite(self._file, frame, self._position)

@@ -11,9 +11,9 @@ from cubecast.net.log.index import Hole
 from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
 from cubecast.net.log.writer import Item
 
-LINGER = 0.05
-"""Seconds that items nobody waits for may gather: few large transactions cost less than many small ones."""
-ENOUGH = 1 << 20
+LINGER = 0.5
+"""Seconds that items nobody waits for may gather: a commit costs much the same, however large it is."""
+ENOUGH = 4 << 20
 """Bytes that do not wait for more."""
 
 
@@ -65,7 +65,7 @@ class Pending:
         self._items.append((item, size))
         self._turn.append(item)
         self._turn_bytes += size
-        if self._turn_bytes > ENOUGH:
+        if self._turn_bytes > ENOUGH or self.bytes >= self.budget:
             self.hand_over()
         elif self._due is None:
             self._due = self._loop.call_later(LINGER, self.hand_over)

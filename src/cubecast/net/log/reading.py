@@ -58,16 +58,17 @@ class History:
     def append(self, topic: Topic, first: MessageId, packed: Packed) -> Logged:
         at = self.newest_at = max(time(), self.newest_at + TICK)
         entry = self.store.append_packed(topic, first, packed, at)
-        self._remember(entry)
-        return Logged(entry.offset, at)
-
-    def _remember(self, entry: Entry) -> None:
         self._recent.append(entry)
-        ones = self._by_topic.get(entry.topic)
+        ones = self._by_topic.get(topic)
         if ones is None:
-            ones = self._by_topic[entry.topic] = deque()
+            ones = self._by_topic[topic] = deque()
         ones.append(entry)
-        self._bytes += len(entry.block) + RECORD_OVERHEAD
+        self._bytes += len(packed[1]) + RECORD_OVERHEAD
+        if self._bytes > self._budget:
+            self._forget()
+        return Logged(entry[1], at)
+
+    def _forget(self) -> None:
         while self._bytes > self._budget:
             oldest = self._recent.popleft()
             self._bytes -= len(oldest.block) + RECORD_OVERHEAD

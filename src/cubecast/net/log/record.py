@@ -44,10 +44,6 @@ class Record(NamedTuple):
         """The offset of the last one."""
         return self.offset + len(self.payloads) - 1
 
-    @property
-    def mark(self) -> "Mark":
-        return Mark(self.topic, self.offset, len(self.payloads), self.first, self.at)
-
     def since(self, offset: int) -> "Record":
         """The part that begins with this offset."""
         skipped = offset - self.offset
@@ -110,10 +106,6 @@ class Mark(NamedTuple):
     many: int
     first: MessageId
     at: float
-
-    @property
-    def last(self) -> int:
-        return self.offset + self.many - 1
 
 
 class Run(NamedTuple):

@@ -8,26 +8,22 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from cubecast.net.log.record import MAGIC, Broken, Entry, Record, decode_frame, frame_length, opening_and_head
+from cubecast.ids import MessageId, Topic
+from cubecast.net.log.output import Output
+from cubecast.net.log.record import MAGIC, Broken, Entry, decode_frame, frame_length, opening_and_head
 
 SEGMENT_BYTES = 64 << 20
 MOST = 1 << 31
 """Bytes of a segment; it may exceed what is wanted by one commit."""
-MOST_PARTS = 1000
-"""Of one write."""
 MOST_OPEN = 8
 """Files a reader keeps open."""
 _name = re.compile(r"log\.(\d{8})\.segment")
 
 
-class Place(NamedTuple):
-    """Where a frame is."""
-
-    file: int
-    start: int
-    length: int
+Placed: TypeAlias = tuple[Topic, int, int, MessageId, float, int, int, int]
+"""A batch by name, as a `Mark`, and where its frame is: file, start, length. A mere tuple, made by the thousand."""
 
 
 class Junk(NamedTuple):
@@ -58,45 +54,45 @@ class Segments:
         self._sizes = {one: segment_path(directory, one).stat().st_size for one in segment_numbers(directory)}
         self._file = self._open()
 
-    def _open(self) -> int:
+    def _open(self) -> Output:
         path = segment_path(self.directory, self.number)
         is_new = not path.exists()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-        os.ftruncate(descriptor, self.end)
+        output = Output(path)
+        output.cut(self.end)
         self._sizes[self.number] = self.end
         if is_new:
             sync_directory(self.directory)
-        return descriptor
+        return output
 
-    def write(self, entries: Sequence[Entry]) -> list[Place]:
+    def write(self, entries: Sequence[Entry]) -> list[Placed]:
         """On the disk when this returns. They count once `keep` is called."""
         if self.end >= SEGMENT_BYTES:
-            os.close(self._file)
+            self._file.close()
             self.number, self.end = self.number + 1, 0
             self._file = self._open()
-        places: list[Place] = []
+        placed: list[Placed] = []
         parts: list[bytes] = []
         start = self.end
         for entry in entries:
-            head = opening_and_head(entry)
-            length = len(head) + len(entry.block)
-            parts += head, entry.block
-            places.append(Place(self.number, start, length))
+            head, block = opening_and_head(entry), entry.block
+            length = len(head) + len(block)
+            parts += head, block
+            placed.append((*entry[:5], self.number, start, length))
             start += length
         if self._limit and self.size + start - self.end > self._limit:
             raise OSError(errno.ENOSPC, f"the log is full: it may have {self._limit} bytes")
-        _write_all(self._file, parts, self.end)
-        os.fdatasync(self._file)
-        return places
+        self._file.write(parts, self.end)
+        self._file.sync()
+        return placed
 
-    def keep(self, placed: Sequence[tuple[Entry, Place]]) -> None:
+    def keep(self, placed: Sequence[Placed]) -> None:
         if placed:
-            place = placed[-1][1]
-            self.end = self._sizes[self.number] = place.start + place.length
+            *_, start, length = placed[-1]
+            self.end = self._sizes[self.number] = start + length
 
     def cut_off(self) -> None:
         """What was written last does not count."""
-        os.ftruncate(self._file, self.end)
+        self._file.cut(self.end)
 
     def set_limit(self, size: int) -> None:
         self._limit = size
@@ -114,20 +110,7 @@ class Segments:
         del self._sizes[number]
 
     def close(self) -> None:
-        os.close(self._file)
-
-
-def _write_all(descriptor: int, parts: Sequence[bytes], position: int) -> None:
-    """Without putting them together first, which is a copy less."""
-    for begin in range(0, len(parts), MOST_PARTS):
-        some = parts[begin : begin + MOST_PARTS]
-        size = sum(map(len, some))
-        written = os.pwritev(descriptor, some, position)
-        rest = memoryview(b"".join(some))[written:] if written < size else memoryview(b"")
-        position += size - len(rest)
-        while rest:
-            written = os.pwrite(descriptor, rest, position)
-            rest, position = rest[written:], position + written
+        self._file.close()
 
 
 def sync_directory(directory: Path) -> None:
@@ -164,7 +147,7 @@ class SegmentReader:
         self._files.clear()
 
 
-def scan(directory: Path, number: int, start: int = 0) -> Iterator[tuple[Place, Record] | Junk]:
+def scan(directory: Path, number: int, start: int = 0) -> Iterator[Placed | Junk]:
     """Every frame of a file from there on, and what lies between them and is none."""
     path = segment_path(directory, number)
     data = memoryview(path.read_bytes() if path.exists() else b"")
@@ -172,7 +155,8 @@ def scan(directory: Path, number: int, start: int = 0) -> Iterator[tuple[Place, 
         length, why = frame_length(data, start), "no frame begins here"
         if length and start + length <= len(data):
             try:
-                yield Place(number, start, length), decode_frame(data[start : start + length])
+                record = decode_frame(data[start : start + length])
+                yield record.topic, record.offset, len(record.payloads), record.first, record.at, number, start, length
                 start += length
                 continue
             except Broken as error:

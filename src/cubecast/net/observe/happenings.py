@@ -35,8 +35,8 @@ class Happenings:
         now = self._clock()
         self.counts[kind] += 1
         for last in reversed(self._list):
-            if now - last.at > SAME_WITHIN:
-                break
+            if not 0 <= now - last.at <= SAME_WITHIN:
+                break  # or the clock was set back, and what seems to be to come is long over
             if (last.kind, last.node, last.topic) == (kind, peer, topic):
                 last.count += 1
                 return

@@ -27,7 +27,7 @@ from cubecast.ids import NodeId
 from cubecast.net.security.identity import client_uri, node_uri
 from cubecast.net.security.tokens import check_name
 
-CA_DAYS, DAYS = 3650, 365
+CA_DAYS, DAYS, MOST_DAYS = 3650, 365, 36_500
 BACKDATED = timedelta(hours=1)
 """Clocks differ."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -56,7 +56,10 @@ class Authority:
         """A new one; BadInput when the directory has one already."""
         if (directory / "ca.key").exists():
             raise BadInput(f"{directory} has an authority already; another one would make its certificates worthless")
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot make {directory}: {error.strerror}") from None
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cubecast development authority")])
         builder = _builder(name, name, key.public_key(), None, CA_DAYS)
@@ -64,7 +67,7 @@ class Authority:
         builder = builder.add_extension(_usage(signs=True), critical=True)
         certificate = builder.sign(key, hashes.SHA256())
         _write_key(directory / "ca.key", key)
-        (directory / "ca.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+        _write(directory / "ca.pem", certificate.public_bytes(Encoding.PEM))
         return cls(directory, certificate, key)
 
     @classmethod
@@ -83,6 +86,8 @@ class Authority:
         if not subject.nodes and not subject.is_client:
             raise BadInput("a certificate is for a node, for a client, or for both: say which")
         name = check_name(subject.name)
+        if not 0 < subject.days <= MOST_DAYS:
+            raise BadInput(f"a certificate is valid for up to {MOST_DAYS} days, not for {subject.days:g}")
         if name in ("ca", "revoked"):
             raise BadInput(f"{name!r} is the name of one of the authority's own files")
         key = ec.generate_private_key(ec.SECP256R1())
@@ -92,7 +97,7 @@ class Authority:
             builder = builder.add_extension(extension, critical=critical)
         _write_key(self._directory / f"{name}.key", key)
         path = self._directory / f"{name}.pem"
-        path.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
+        _write(path, builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         return path
 
     def revoke(self, names: Sequence[str], days: float = CA_DAYS) -> Path:
@@ -102,12 +107,11 @@ class Authority:
         builder = builder.last_update(now - BACKDATED).next_update(now + timedelta(days=days))
         # All authorities of this helper have one name; while one replaces another, only this tells their lists apart.
         builder = builder.add_extension(self._key_identifier(), critical=False)
-        serials = [entry.serial_number for entry in x509.load_pem_x509_crl(path.read_bytes())] if path.exists() else []
-        serials += [self._serial(name) for name in names]
+        serials = [*_revoked(path), *(self._serial(name) for name in names)]
         for serial in dict.fromkeys(serials):
             entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
             builder = builder.add_revoked_certificate(entry.build())
-        path.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
+        _write(path, builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         return path
 
     def _key_identifier(self) -> x509.AuthorityKeyIdentifier:
@@ -158,6 +162,14 @@ def _builder(
     )
 
 
+def _revoked(path: Path) -> list[int]:
+    """The numbers of the certificates on a list; none when there is no list yet."""
+    try:
+        return [entry.serial_number for entry in x509.load_pem_x509_crl(path.read_bytes())] if path.exists() else []
+    except (OSError, ValueError):
+        raise BadInput(f"{path} is no list of revoked certificates; put one back, or remove it to begin anew") from None
+
+
 def _usage(*, signs: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs,
@@ -189,8 +201,16 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 def write_secret(path: Path, content: bytes) -> None:
     """For its owner only, from the first moment on; an older file of the name is replaced, whoever could read it."""
+    _write(path, content, 0o600)
+
+
+def _write(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """All of it or nothing: a node may read it at any moment."""
     new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-    new.replace(path)
+    try:
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+        new.replace(path)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from None

@@ -12,19 +12,21 @@ from cubecast.errors import NotPermitted
 from cubecast.ids import Topic
 from cubecast.net.log.ranges import LogPiece, TopicLog
 from cubecast.net.log.since import Since
+from cubecast.net.patterns import is_pattern
 from cubecast.net.pieces import weight
 from cubecast.net.port import Port, Sink
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.stamp import stamp, stamped
+from cubecast.net.security.topic_shares import TopicShares
 
 
 class GuardedPort:
     """A `Port`."""
 
-    def __init__(self, port: Port, principal: Principal, limits: Limits) -> None:
-        self._port = port
+    def __init__(self, port: Port, principal: Principal, limits: Limits, shares: TopicShares) -> None:
+        self._port, self._shares, self._most_topics = port, shares, limits.topics_per_principal
         self._loop = asyncio.get_running_loop()
         self.principal = principal
         self._stamp = b"" if principal.is_unrestricted else stamp(principal.name)
@@ -44,6 +46,8 @@ class GuardedPort:
 
     def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self.principal.check(Action.SUBSCRIBE, pattern)
+        if not is_pattern(pattern):
+            self._shares.take(self.principal, pattern, self._most_topics)
         number = self._port.subscribe(pattern, sink, since)
         self._subscribed[number] = pattern, sink
         return number
@@ -63,6 +67,7 @@ class GuardedPort:
     def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
         if not self.principal.may(Action.PUBLISH, topic):
             raise NotPermitted(refusal(self.principal.name, Action.PUBLISH, topic))
+        self._shares.take(self.principal, topic, self._most_topics)
         if self._messages is not None:
             self._messages.take(len(payloads))
         if self._bytes is not None:

@@ -27,6 +27,11 @@ NO_MEMBERS = (
     "this node has a policy and no TLS, so it cannot tell who may be a member: give it certificates, or --insecure"
 )
 
+OPEN_TO_ALL = (
+    "TLS keeps nobody out who wants to be a client, and there is no policy: whoever reaches this node may read, write "
+    "and look at everything; give it a --policy"
+)
+
 
 class Security:
     """`security.policy.authenticate(credentials)` gives a principal; `principal.may(action, topic)` decides."""
@@ -49,6 +54,11 @@ class Security:
         if node is not None and not identity.may_be(node):
             raise BadInput(f"the certificate is for {identity}; it does not let this node be node {node}")
         return config
+
+    def warning(self) -> str | None:
+        """What whoever runs the node may not have meant."""
+        beyond = [one for one in (self._config.listen, self._config.http) if one and not is_loopback(one.host)]
+        return OPEN_TO_ALL if beyond and self.tls is not None and not self.policy.enabled else None
 
     def prepare(self, config: NodeConfig) -> Callable[[], None]:
         """Read certificates and policy again; what is returned makes both count. BadInput when one of them is wrong."""

@@ -52,6 +52,8 @@ class Limits:
     """Thin clients that proved to be the same principal."""
     subscriptions: int = setting(10_000, least=1, most=MANY, reload=True)
     """Subscriptions of one client."""
+    topics_per_principal: int = setting(100_000, least=1, most=MANY, reload=True)
+    """Topics new to this node that one principal may publish on or subscribe to while the node lives: it keeps each."""
     messages_per_second: float = setting(0.0, least=0, reload=True)
     """Messages one client may publish per second; it is held back beyond. 0: no limit."""
     bytes_per_second: float = setting(0.0, least=0, reload=True)

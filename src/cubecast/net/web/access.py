@@ -7,12 +7,12 @@ of another origin that a browser happens to show is nobody's wish.
 
 from collections.abc import Callable
 from enum import Enum
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from cubecast.net.addresses import Address
+from cubecast.net.origins import split_origin
+from cubecast.net.security.listening import is_loopback
 from cubecast.net.web import pages
 
 WEBSOCKET = "/ws"
@@ -47,22 +47,13 @@ class Gate:
 
     def check(self, request: web.Request) -> None:
         """Raises the answer when the request may not go on."""
-        host = urlsplit(f"//{request.host}").hostname or ""
+        host = split_origin(f"//{request.host}").hostname or ""
         if self._is_local and not is_loopback(host):
             # A foreign name that was made to point here, so that a browser takes us for its page's own server.
             raise web.HTTPForbidden(text=f"this node serves loopback only and is not called {host}\n")
         origin = request.headers.get("Origin")
-        if origin is not None and request.path != WEBSOCKET and urlsplit(origin).netloc != request.host:
+        if origin is not None and request.path != WEBSOCKET and split_origin(origin).netloc != request.host:
             raise web.HTTPForbidden(text="this page belongs to somebody else\n")
         reason = self.decide(request, need_of(request))
         if reason is not None:
             raise web.HTTPUnauthorized(text=f"{reason}\n", headers={"WWW-Authenticate": "Bearer"})
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -10,18 +10,24 @@ from cubecast.net.observe import views
 from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
 from cubecast.net.web.answers import json_answer
+from cubecast.net.web.sparing import Sparing
 
 if TYPE_CHECKING:
     from cubecast.net.node import LiveNode
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:
-    def answering(view: Callable[[Observer, web.Request], dict[str, Any]]) -> Callable[[web.Request], Any]:
+    def seen() -> Observer:
+        if node.observer is None:
+            raise Closed("this node does not observe itself")
+        return node.observer
+
+    topics, held = Sparing(lambda: views.topics(seen())), Sparing(lambda: views.held(seen()))
+
+    def answering(view: Callable[[web.Request], dict[str, Any]]) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.Response:
-            if node.observer is None:
-                return json_answer({"error": "this node does not observe itself"}, 503)
             try:
-                return json_answer(view(node.observer, request))
+                return json_answer(view(request))
             except Closed as error:
                 return json_answer({"error": str(error)}, 503)
             except BadInput as error:
@@ -30,13 +36,11 @@ def routes(node: "LiveNode") -> list[web.RouteDef]:
         return handle
 
     return [
-        web.get("/api/cube.json", answering(_cube)),
-        web.get("/api/topics.json", answering(lambda observer, _: views.topics(observer))),
-        web.get(
-            "/api/rates.json", answering(lambda observer, ask: views.rates(observer, _number(ask, "last") or MOST))
-        ),
-        web.get("/api/held.json", answering(lambda observer, _: views.held(observer))),
-        web.get("/api/faults.json", answering(lambda observer, _: views.faults(observer))),
+        web.get("/api/cube.json", answering(lambda ask: _cube(seen(), ask))),
+        web.get("/api/topics.json", answering(lambda _: topics())),
+        web.get("/api/rates.json", answering(lambda ask: views.rates(seen(), _number(ask, "last") or MOST))),
+        web.get("/api/held.json", answering(lambda _: held())),
+        web.get("/api/faults.json", answering(lambda _: views.faults(seen()))),
     ]
 
 

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from cubecast.errors import Closed
 from cubecast.net.web.answers import json_answer
+from cubecast.net.web.sparing import Sparing
 
 if TYPE_CHECKING:
     from cubecast.net.node import LiveNode
@@ -19,9 +20,11 @@ def routes(node: "LiveNode") -> list[web.RouteDef]:
         reasons = node.reasons_not_ready()
         return json_answer({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
+    told = Sparing(node.status)
+
     async def status(_: web.Request) -> web.Response:
         try:
-            return json_answer(node.status())
+            return json_answer(told())
         except Closed as error:
             return json_answer({"error": str(error)}, 503)
 

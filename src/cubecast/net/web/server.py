@@ -3,17 +3,20 @@
 Every area is a module with a function `routes(node)`; `AREAS` is where it is registered.
 """
 
+import asyncio
 import errno
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
+from cubecast.net.security.settings import Limits
 from cubecast.net.web import api, browser, health, metrics, tracing
 from cubecast.net.web.access import Gate
+from cubecast.net.web.callers import Callers
 
 if TYPE_CHECKING:
     from cubecast.net.node import LiveNode
@@ -30,6 +33,8 @@ MOST_BODY = 64 << 10
 """Bytes a request may bring along."""
 CLOSING_TIME = 1.0
 """Seconds that answers under way get when the node closes."""
+KEPT_FOR = 15.0
+"""Seconds for which a connection is kept for the next request."""
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -40,28 +45,58 @@ class WebServer:
         self._asked = address
         self._tls = tls
         self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self._limits: Callable[[], Limits] = lambda: node.config.limits
+        self.callers = Callers(self._limits, lambda: node.config.max_clients + node.config.limits.strangers)
+        self.callers.on_refused = lambda kind, detail: node.reception.on_refused(kind, detail)
         self.address = address
         self.gate = Gate(address)
         self._app = web.Application(middlewares=[self._guarded], client_max_size=MOST_BODY)
         for routes in AREAS:
             self._app.add_routes(routes(node))
 
+    @property
+    def url(self) -> str:
+        return f"{'http' if self._tls is None else 'https'}://{self.address}"
+
     async def open(self) -> Address:
         """Listen; where."""
-        runner = web.AppRunner(self._app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING_TIME)
+        runner = web.AppRunner(
+            self._app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=CLOSING_TIME,
+            keepalive_timeout=KEPT_FOR,
+        )
         await runner.setup()
         asked = self._asked
         try:
-            await web.TCPSite(runner, asked.host, asked.port, ssl_context=self._tls).start()
+            self._server = await self._listen(runner)
         except OSError as error:
             await runner.cleanup()
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be opened: {error.strerror or error}"
             raise BadInput(f"address {asked} {reason}; choose another one with --http") from None
         self._runner = runner
-        self.address = Address(asked.host, runner.addresses[0][1])
+        self.address = Address(asked.host, self._server.sockets[0].getsockname()[1])
         return self.address
 
+    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
+        server: Any = runner.server  # its type does not say what it makes
+
+        def protocol() -> asyncio.Protocol:
+            return self.callers.arriving(server(), lambda: len(server.connections))
+
+        return await asyncio.get_running_loop().create_server(
+            protocol,
+            self._asked.host,
+            self._asked.port,
+            ssl=self._tls,
+            ssl_handshake_timeout=None if self._tls is None else self._limits().greeting_time,
+        )
+
     async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
@@ -70,6 +105,7 @@ class WebServer:
     async def _guarded(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        self.callers.spoke(request.protocol)
         self.gate.check(request)
         answer = await handler(request)
         if not answer.prepared:

@@ -151,8 +151,8 @@ function listen() {
   element("token-form").addEventListener("submit", () => {
     remember(element("token").value);
     element("token").value = "";
-    restart();
   });
+  element("token-dialog").addEventListener("close", restart); // whoever dismisses it is asked again, or sees nothing
   document.addEventListener("visibilitychange", () => document.hidden || restart());
   element("charts").append(...charts.map((chart) => chart.card));
 }

@@ -1,0 +1,72 @@
+"""What a node remembers from one life to the next, in its data directory, which belongs to nobody else meanwhile."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from cubecast.errors import BadInput
+from cubecast.ids import Incarnation
+from cubecast.net.config import NodeConfig
+from cubecast.net.log.segments import sync_directory
+
+MOST_INCARNATIONS = 1 << 31
+
+
+def claim(config: NodeConfig) -> Callable[[], None]:
+    """The directory is this node's until what is returned is called, or its process ends; BadInput when it cannot be.
+
+    Two nodes would each take the other's incarnation for its own, and come back as somebody who lived already.
+    """
+    if config.data is None:
+        return lambda: None
+    try:
+        config.data.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(config.data, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise BadInput(f"{config.data} cannot be this node's data directory: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise BadInput(f"{config.data} is the data directory of another node that runs; give each its own") from None
+    except OSError:
+        pass  # a file system without locks: nobody can tell
+    return lambda: os.close(descriptor)
+
+
+def last_incarnation(config: NodeConfig) -> Incarnation:
+    """The last incarnation this node lived, as its data directory says; −1 when it is new."""
+    path = _memory(config)
+    if path is None or not path.exists():
+        return -1
+    try:
+        found = int(path.read_text())
+        if not 0 <= found < MOST_INCARNATIONS:
+            raise ValueError
+        return found
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise BadInput(f"{path} does not hold the number of an incarnation; remove it to start anew") from None
+
+
+def remember(config: NodeConfig, incarnation: Incarnation) -> None:
+    """On the disk before anything is said under this name: a log may hold what was said under the one before."""
+    path = _memory(config)
+    if path is None:
+        return
+    try:
+        new = path.with_suffix(".new")
+        with new.open("w") as file:
+            file.write(f"{incarnation}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise BadInput(f"this node cannot remember its incarnation in {path}: {error.strerror}") from None
+
+
+def _memory(config: NodeConfig) -> Path | None:
+    return None if config.data is None else config.data / "incarnation"

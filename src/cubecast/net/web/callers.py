@@ -1,0 +1,64 @@
+"""Who has connected to the HTTP server and asked for nothing yet: few at a time, and not for long.
+
+The server itself waits for a request for ever, and lets anybody keep as many connections as they like. Who is connected
+costs the node a socket, of which its peers and clients need some, too.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from cubecast.net.security.settings import Limits
+from cubecast.net.security.strangers import Stranger, Strangers
+
+
+class Callers:
+    """`limits` and `most`, connections in all, are asked for each time: both may change while the node lives."""
+
+    def __init__(self, limits: Callable[[], Limits], most: Callable[[], int]) -> None:
+        self._limits, self._most = limits, most
+        self._strangers = Strangers(limits())
+        self._silent: dict[asyncio.BaseProtocol, Stranger] = {}
+        self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
+        """Told of callers that were sent away, for those who observe."""
+
+    def arriving(self, handler: asyncio.Protocol, count: Callable[[], int]) -> asyncio.Protocol:
+        """For a connection that the handler is to have; `count` says how many there are."""
+        return _Arriving(handler, lambda transport: self._came(handler, transport, count()))
+
+    def spoke(self, handler: asyncio.BaseProtocol) -> None:
+        """It asked for something."""
+        stranger = self._silent.pop(handler, None)
+        if stranger is not None:
+            self._strangers.leave(stranger)
+
+    def _came(self, handler: asyncio.Protocol, transport: asyncio.Transport, count: int) -> None:
+        peer = transport.get_extra_info("peername")
+        host = str(peer[0]) if peer else ""
+
+        def abort(reason: str) -> None:
+            self.spoke(handler)
+            if not transport.is_closing():
+                self.on_refused("refused", f"{host}: {reason}")
+                transport.abort()
+
+        if count > self._most():
+            abort(f"{self._most()} connections to the pages of this node are open already")
+            return
+        self._strangers.limits = self._limits()
+        stranger = self._strangers.arrive(host, abort)
+        if not transport.is_closing():
+            self._silent[handler] = stranger
+
+
+class _Arriving(asyncio.Protocol):
+    """Sees the connection come, and leaves it to the handler."""
+
+    def __init__(self, handler: asyncio.Protocol, came: Callable[[asyncio.Transport], None]) -> None:
+        self._handler, self._came = handler, came
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        stream = cast(asyncio.Transport, transport)
+        stream.set_protocol(self._handler)
+        self._handler.connection_made(stream)
+        self._came(stream)
