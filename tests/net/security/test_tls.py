@@ -2,10 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
-from os import write
-
-import pytest
 
 from cubecast.api.connect import connect
 from cubecast.api.node import Node
@@ -38,31 +34,6 @@ def test_nodes_and_clients_talk_over_tls():
                 assert await _converse(client, nodes[2], "from.alice") == "hello"
 
     run(scenario())
-
-
-@pytest.mark.parametrize("is_secure", [True, False])
-def test_nothing_is_written_past_tls(monkeypatch, is_secure):
-    """A small publication for several peers goes straight to their sockets, unless it has to be encrypted first."""
-    written = []
-
-    def noted(descriptor, data):
-        written.append(data)
-        return write(descriptor, data)
-
-    async def scenario():
-        monkeypatch.setattr("cubecast.net.connection.write", noted)
-        async with (
-            cluster(3, **({"tls": certificates().node} if is_secure else {})) as nodes,
-            AsyncExitStack() as stack,
-        ):
-            readers = [await stack.enter_async_context(node.subscribe("talk")) for node in nodes]
-            for reader in readers:
-                await reader.ready()
-            await nodes[0].publish("talk", "hello", wait="stable")
-            assert [(await anext(aiter(reader))).data for reader in readers] == ["hello"] * 3
-
-    run(scenario())
-    assert any(b"hello" in data for data in written) is not is_secure
 
 
 def test_a_certificate_for_one_id_gives_that_id():
