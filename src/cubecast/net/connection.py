@@ -7,7 +7,6 @@ No task, stream or future per frame. What a connection may hold for a peer that 
 import asyncio
 from collections.abc import Callable
 from hashlib import sha256
-from os import write
 from typing import Any, cast
 
 from cubecast.errors import RemoteProtocolError
@@ -52,8 +51,6 @@ class Connection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._transport: asyncio.Transport | None = None
-        self._descriptor: int | None = None
-        """Of the socket, if what is written to it is what the peer reads."""
         self.turn = Turn()
         """Shared with others by owners that have many connections."""
         self.traffic = Traffic()
@@ -80,10 +77,7 @@ class Connection(asyncio.Protocol):
             self.flush()  # so that who sends much in one turn learns in it that the connection is full
 
     def send_at_once(self, framed: bytes) -> None:
-        """Write a frame with its header, and what is queued before it, now.
-
-        Past the transport when nothing waits in it: uvloop keeps what is written through it until the turn is over.
-        """
+        """Write a frame with its header, and what is queued before it, now."""
         transport = self._transport
         if transport is None:
             return
@@ -96,14 +90,6 @@ class Connection(asyncio.Protocol):
         traffic = self.traffic
         traffic.frames_out += 1
         traffic.bytes_out += len(framed)
-        if self._descriptor is not None and not transport.get_write_buffer_size() and not transport.is_closing():
-            try:
-                written = write(self._descriptor, framed)
-            except OSError:
-                written = 0  # no room, or broken, and then the transport will say so
-            if written == len(framed):
-                return
-            framed = framed[written:]
         transport.write(framed)
         self._check_budget(transport)
 
@@ -190,9 +176,6 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=FULL_ABOVE, low=ROOM_BELOW)
-        if transport.get_extra_info("sslcontext") is None:
-            socket = transport.get_extra_info("socket")
-            self._descriptor = None if socket is None else socket.fileno()
         peer = transport.get_extra_info("peername")
         self.host = peer[0] if isinstance(peer, tuple) else ""
         self.label = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a local peer"
