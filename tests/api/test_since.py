@@ -8,6 +8,7 @@ import pytest
 from cubecast import connect, sync
 from cubecast.api.message import Gap
 from cubecast.errors import BadInput
+from cubecast.net.addresses import Address
 from support.cluster import cluster
 from support.running import run, until
 
@@ -120,7 +121,8 @@ def test_a_client_that_moves_between_nodes_with_logs_misses_and_repeats_nothing(
             cluster_node(tmp_path / "1", founder) as first,
             cluster_node(tmp_path / "2", founder, **options) as second,
         ):
-            client = await connect(first.address)  # which tells of the second
+            client = await connect(first.address)
+            client._port._dialler._named.append(Address.parse(second.address))  # where it goes, and not to the founder
             await publish(founder, 0, 100)
             await logged(first, 100)
             middle = client.subscribe("t", since=51)
