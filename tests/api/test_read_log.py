@@ -6,6 +6,7 @@ import pytest
 
 from cubecast import connect, sync
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotKept, OutcomeUnknown
+from cubecast.net.addresses import Address
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.gateway import Gateway
 from cubecast.net.gateway_messages import ReadLog, encode
@@ -118,7 +119,8 @@ def test_reading_ends_with_its_node(tmp_path):
         async with cluster(1) as (other,):
             async with a_keeper(tmp_path) as (node,):
                 await node.publish_batch("t", [bytes(1000)] * 3000, wait="stable")
-                client = await connect(node.address, other.address)
+                client = await connect(node.address)
+                client._port._dialler._named.append(Address.parse(other.address))
                 reading = aiter(client.read_log("t"))
                 await anext(reading)
             with pytest.raises((OutcomeUnknown, NotKept)):

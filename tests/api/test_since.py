@@ -8,6 +8,7 @@ import pytest
 from cubecast import connect, sync
 from cubecast.api.message import Gap
 from cubecast.errors import BadInput
+from cubecast.net.addresses import Address
 from support.cluster import cluster
 from support.running import run, until
 
@@ -120,7 +121,8 @@ def test_a_client_that_moves_between_nodes_with_logs_misses_and_repeats_nothing(
             cluster_node(tmp_path / "1", founder) as first,
             cluster_node(tmp_path / "2", founder, **options) as second,
         ):
-            client = await connect(first.address, second.address)
+            client = await connect(first.address)
+            client._port._dialler._named.append(Address.parse(second.address))  # where it goes, and not to the founder
             await publish(founder, 0, 100)
             await logged(first, 100)
             middle = client.subscribe("t", since=51)
@@ -144,7 +146,7 @@ def test_a_client_that_moves_between_nodes_with_logs_misses_and_repeats_nothing(
 def test_a_client_that_moves_to_a_node_without_a_log_is_told_of_a_gap(tmp_path):
     async def main():
         async with cluster(1) as (founder,), cluster_node(tmp_path, founder) as first:
-            client = await connect(first.address, founder.address)
+            client = await connect(first.address)  # which tells of the founder
             await publish(founder, 0, 10)
             subscription = client.subscribe("t", since="beginning")
             assert await numbers(subscription, 10) == list(range(10))
@@ -166,7 +168,7 @@ def test_nobody_waits_for_a_past_that_the_new_node_does_not_have(tmp_path, since
         async with cluster(1) as (founder,), cluster_node(tmp_path, founder) as first:
             await founder.publish_batch("t", [bytes(10_000)] * 1000, wait="stable")
             await logged(first, 1000)
-            client = await connect(first.address, founder.address)
+            client = await connect(first.address)  # which tells of the founder
             subscription = client.subscribe("t", since=since, budget=1000, gaps="yield")
             if since != "now":
                 await until(lambda: subscription.held >= 1000)

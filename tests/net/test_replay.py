@@ -7,10 +7,10 @@ import pytest
 from cubecast.errors import RemoteProtocolError, TraceError
 from cubecast.ids import MessageId
 from cubecast.net.framing import Splitter, framed
-from cubecast.net.input_log import InputLog
+from cubecast.net.input_log import InputLog, encode_effects
 from cubecast.net.patterns import Selection
 from cubecast.net.replay import replay, replay_all
-from cubecast.protocol.contract import Send
+from cubecast.protocol.contract import Deliver, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Convoy, Entry, Hello, Publication, Start, WaveAck
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection
@@ -52,6 +52,14 @@ def recorded(directory):
 def test_the_same_inputs_give_the_same_effects(tmp_path):
     recorded(tmp_path)
     assert replay_all(tmp_path) == (10, [])
+
+
+def test_when_a_packet_came_is_no_effect():
+    packet = decode(encode(Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x03", (), (), (), 0)))
+    delivered = [Deliver("t", packet.message, packet.payloads, packet)]
+    before = encode_effects(delivered)
+    packet.born = 7.0
+    assert encode_effects(delivered) == before
 
 
 def test_a_node_that_aggregates_is_replayed_as_one(tmp_path):

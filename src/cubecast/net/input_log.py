@@ -16,7 +16,7 @@ import msgspec
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.framing import framed
 from cubecast.net.patterns import Selection
-from cubecast.protocol.contract import Effects, Send
+from cubecast.protocol.contract import Deliver, Effects, Send
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.wire.codec import encode
@@ -54,6 +54,8 @@ def _plain(effect: Any) -> list[Any]:
         if effect.packet.frame is None:
             effect.packet.frame = encode(effect.packet)
         return ["Send", effect.peers, effect.packet.frame]
+    if isinstance(effect, Deliver):
+        return ["Deliver", effect.topic, effect.message, effect.payloads]  # not the packet, which tells when it came
     return [type(effect).__name__, effect]
 
 

@@ -103,7 +103,7 @@ async def _hung_up(caller):
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a request"])
 def test_who_asks_for_nothing_does_not_stay(said):
     async def main():
-        async with Node(**FAST, http=HTTP, limits=Limits(greeting_time=0.2)) as node:
+        async with Node(**FAST, http=HTTP, limits=Limits(greeting_time=2.0)) as node:
             callers = [await asyncio.open_connection(*node._live.web.address) for _ in range(3)]
             for caller in callers:
                 caller[1].write(said)
