@@ -33,8 +33,7 @@ def test_segments_nothing_is_kept_of_are_removed(tmp_path, small_segments):
         store = await Store.open(tmp_path, retention={">": Retention(max_messages=8)})
         for step in range(20):
             await fill(store, f"t{step}", 10, size=100)
-        most = len(segment_numbers(tmp_path))
-        assert most >= 10
+        assert segment_numbers(tmp_path)[-1] >= 10  # of which some may be gone by now
         for step in range(20):
             store.append("last", *batch(1, 1 + 8 * step, 8, 200), 0.0)
             await store.synced(store.ticket)
