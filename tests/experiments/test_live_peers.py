@@ -18,7 +18,7 @@ SERVERS = {peer.name: peer.server for peer in PRESENT if peer.server is not None
 
 
 def measured(load=SMALL, deliveries=100, violations=0, lost=0, latencies=()):
-    return Measured(load, 1.0, deliveries, deliveries, lost, violations, list(latencies), 0.5)
+    return Measured(load, 1.0, deliveries, deliveries, lost, violations, list(latencies), [0.5])
 
 
 def test_what_is_missing_is_said_in_one_line(monkeypatch):
