@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from bench.peers.known import PEERS, Known
 from cubecast.experiments.live_load.cluster import Measured, measure
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 CHAT = Load(members=8, size=64)
 NAMED_SIXTEEN = 80

@@ -21,7 +21,7 @@ from statistics import fmean, median
 from typing import Any
 
 from cubecast.experiments.live_load.cluster import Measured, measure_messages
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 from cubecast.ids import MessageId
 from cubecast.net.log.record import Entry, Packed, encode_block, pack
 from cubecast.net.log.recovery import open_log

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cubecast.experiments.live_load.cluster import Measured, measure
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 from cubecast.net.security.certificates import Authority, Subject
 from cubecast.net.security.settings import TlsSettings
 

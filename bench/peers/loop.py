@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from cubecast.experiments.live_load.checker import Checker
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 DEADLINE = 30.0
 """Seconds for members to find each other."""

@@ -10,7 +10,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from bench.peers.loop import DEADLINE, serve, taken_from
 from bench.peers.turns import WINDOW
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 TOPIC = "chat"
 

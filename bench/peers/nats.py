@@ -7,7 +7,7 @@ from typing import Any
 import nats
 
 from bench.peers.turns import serve_async
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 TOPIC = "chat"
 

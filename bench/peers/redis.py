@@ -8,7 +8,7 @@ from typing import Any
 import redis.asyncio
 
 from bench.peers.turns import serve_async
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 TOPIC = "chat"
 

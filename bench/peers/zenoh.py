@@ -10,7 +10,7 @@ import zenoh
 
 from bench.peers.loop import DEADLINE, HELLO, serve, taken_from
 from cubecast.experiments.free_ports import free_addresses
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 
 class Member:

@@ -7,7 +7,7 @@ from threading import Thread
 import zmq
 
 from bench.peers.loop import DEADLINE, HELLO, MOST_AT_ONCE, serve
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 
 class Member:

@@ -1,5 +1,6 @@
 """Subscriptions of browsers that begin in a node's log, and go on in another one's."""
 
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +27,16 @@ def logging_node(directory, name, **options):
     return Node(http=HTTP, log=(">",), data=Path(directory) / name, ws_origins=("*",), **FAST | options)
 
 
+@asynccontextmanager
+async def connected_page(chromium, *nodes):
+    """A page of the last node, connected to the first; the others are for moving to."""
+    urls = [f"ws://{node._live.web.address}/ws" for node in nodes]
+    address = f"http://{nodes[-1]._live.web.address}/chat"
+    async with chromium.page(address, calm=False, bypass_csp=True) as page:
+        await page.evaluate(OPEN, urls)
+        yield page
+
+
 def test_a_page_reads_the_past_and_moves_without_a_gap(chromium):
     async def main():
         with TemporaryDirectory() as directory:
@@ -36,10 +47,7 @@ def test_a_page_reads_the_past_and_moves_without_a_gap(chromium):
                 await read(one, other)
 
     async def read(one, other):
-        urls = [f"ws://{node._live.web.address}/ws" for node in (other, one)]
-        address = f"http://{one._live.web.address}/chat"
-        async with chromium.page(address, calm=False, bypass_csp=True) as page:
-            await page.evaluate(OPEN, urls)
+        async with connected_page(chromium, other, one) as page:
             await page.evaluate("async () => { window.s = c.subscribe('t', { since: 'beginning' }); await s.ready; }")
             assert await page.evaluate("take(s, 5)") == [[number, True] for number in range(5)]
             await page.evaluate("c.publish('t', 'kept', { wait: 'durable' })")
@@ -65,10 +73,7 @@ def test_a_page_whose_new_node_has_no_log_goes_on_live(chromium):
                 await read(one, other)
 
     async def read(one, other):
-        urls = [f"ws://{node._live.web.address}/ws" for node in (other, one)]
-        address = f"http://{one._live.web.address}/chat"
-        async with chromium.page(address, calm=False, bypass_csp=True) as page:
-            await page.evaluate(OPEN, urls)
+        async with connected_page(chromium, other, one) as page:
             await page.evaluate("() => { window.s = c.subscribe('t', { since: new Date(0), budget: 1000 }); }")
             await page.wait_for_function("() => s.held > 1000")
             await other.close()

@@ -10,7 +10,7 @@ from bench.peers.known import PEERS, Known
 
 from cubecast.errors import CubecastError
 from cubecast.experiments.live_load.cluster import Measured, measure
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 
 SMALL = Load(members=2, size=64, batch=16)
 PRESENT = [peer for peer in PEERS if peer.missing() is None]

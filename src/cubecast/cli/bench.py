@@ -8,7 +8,7 @@ import click
 from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress
 from cubecast.experiments.live_load.checker import smallest_payload
 from cubecast.experiments.live_load.cluster import measure, measure_messages
-from cubecast.experiments.live_load.member import Load
+from cubecast.experiments.live_load.load import Load
 from cubecast.report.bench_tables import print_bench
 
 EXAMPLE = """

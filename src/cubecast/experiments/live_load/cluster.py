@@ -8,7 +8,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from cubecast.errors import BadInput, CubecastError
-from cubecast.experiments.live_load.member import Load, member
+from cubecast.experiments.live_load.load import Load
+from cubecast.experiments.live_load.member import member
 
 DEADLINE = 60.0
 LOOK = 0.05
