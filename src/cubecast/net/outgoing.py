@@ -8,13 +8,14 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from typing import Final
 
 from cubecast.errors import CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
-HANDFUL = 64
-ENOUGH = 1024
+HANDFUL: Final = 64
+ENOUGH: Final = 1024
 """Messages that wait in the machine: with so many it can always fill a batch."""
 
 
