@@ -55,8 +55,9 @@ def _located(status: Status, everybody: Mapping[int, Status]) -> dict[str, Any]:
 def _places(
     topic: str, message: Sequence[int], asking: Status, everybody: Mapping[int, Status]
 ) -> dict[str, list[int]]:
-    """Which of the others published it, delivered it, hold it, or have nothing of it."""
-    found: dict[str, list[int]] = {"published": [], "delivered": [], "held": [], "absent": []}
+    """Which of the others published it, delivered it, hold it, or have nothing of it; with very many topics a node
+    lists some, and may not say."""
+    found: dict[str, list[int]] = {"published": [], "delivered": [], "held": [], "absent": [], "unsaid": []}
     for node, status in sorted(everybody.items()):
         if node != asking["node"]:
             found[_standing(topic, message, status)].append(node)
@@ -67,7 +68,7 @@ def _standing(topic: str, message: Sequence[int], status: Status) -> str:
     source, incarnation, counter = message
     here = status["topics"].get(topic)
     if here is None:
-        return "absent"
+        return "absent" if status["topics_in_all"] == len(status["topics"]) else "unsaid"
     if (status["node"], status["incarnation"]) == (source, incarnation) and here["published"] >= counter:
         return "published"
     for publisher in here["publishers"]:

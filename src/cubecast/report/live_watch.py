@@ -77,10 +77,14 @@ def _row(
 
 
 def _delivered(status: Mapping[str, Any]) -> int:
+    if status["observed"] is not None:
+        return int(status["observed"]["totals"]["delivered"])
     return sum(publisher["delivered"] for topic in status["topics"].values() for publisher in topic["publishers"])
 
 
 def _published(status: Mapping[str, Any]) -> int:
+    if status["observed"] is not None:
+        return int(status["observed"]["totals"]["published"])
     return sum(topic["published"] for topic in status["topics"].values())
 
 
@@ -90,7 +94,8 @@ def _rate(
     now: float,
     count: Callable[[Mapping[str, Any]], int],
 ) -> str:
-    """From what the node counts anyway, so that nodes which do not observe themselves have rates, too."""
+    """From what the node counts anyway, so that nodes which do not observe themselves have rates, too (with very many
+    topics, of those they list)."""
     if before is None:
         return NOTHING
     then, old = before

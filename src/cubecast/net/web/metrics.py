@@ -39,6 +39,7 @@ class NodeCollector(Collector):
         observer = self._node.observer
         if observer is None:
             return
+        observer.log_seen = observer.log_sizes()
         for metric in CATALOGUE:
             yield _family(metric, observer)
         about = {"version": __version__, "cluster": observer.config.cluster}
