@@ -285,6 +285,8 @@ class LiveNode:
             self.port.reconfigure(config)
             self._peers.reconfigure(config)
             self.reception.reconfigure(config)
+            if self.web is not None:
+                self.web.callers.reconfigure()
             self.clients.limits = config.limits
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:
