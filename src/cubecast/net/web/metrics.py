@@ -40,6 +40,7 @@ class NodeCollector(Collector):
         observer = self._node.observer
         if observer is None:
             return
+        observer.log_seen = observer.log_sizes()
         for metric in CATALOGUE:
             yield _family(metric, observer)
         build = "compiled" if IS_COMPILED else "pure"
