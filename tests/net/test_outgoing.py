@@ -95,7 +95,7 @@ def test_what_nobody_knows_is_not_called_stable_later():
 
 
 def test_a_topic_at_rest_takes_little():
-    """Nobody forgets a topic that was published on: what it needs while something is under way goes when that is over."""
+    """Nobody forgets a topic that was published on: what it needs while something is under way goes with that."""
     out = Outgoing("t", 1000)
     fresh = sum(map(getsizeof, (getattr(out, name) for name in Outgoing.__slots__)))
     for _ in range(20):

@@ -38,8 +38,8 @@ class Outgoing:
         self.base = 0
         """Published before this incarnation began."""
         self._marks: list[tuple[int, int]] = []
-        """Never many: what the machine cannot publish yet is handed to it by the handful. So no deque, which takes half a
-        kilobyte when it is empty, of every topic that was ever published on."""
+        """Never many: what the machine cannot publish yet is handed to it by the handful. So no deque, which takes half
+        a kilobyte when it is empty, of every topic that was ever published on."""
         self._room: list[asyncio.Future[None]] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._unknown = range(0)
