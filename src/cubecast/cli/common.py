@@ -87,7 +87,9 @@ class CubecastGroup(click.Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
-        click.echo(__version__)
+        from cubecast.net.compiled import IS_COMPILED  # brings asyncio along, which most commands do without
+
+        click.echo(f"{__version__}, compiled" if IS_COMPILED else __version__)
         ctx.exit()
 
 
