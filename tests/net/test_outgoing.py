@@ -94,6 +94,7 @@ def test_what_nobody_knows_is_not_called_stable_later():
     run(main())
 
 
+@pytest.mark.interpreted
 def test_a_topic_at_rest_takes_little():
     """Nobody forgets a topic that was published on: what it needs while something is under way goes with that."""
     out = Outgoing("t", 1000)

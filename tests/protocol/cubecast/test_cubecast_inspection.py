@@ -68,6 +68,7 @@ def test_the_dead_are_listed_as_such():
     assert told["topics"]["t"]["members"] == [0, 1, 2]
 
 
+@pytest.mark.interpreted
 def test_of_very_many_topics_those_with_something_under_way_come_first(monkeypatch: pytest.MonkeyPatch):
     names = [f"topic.{number:04}" for number in range(3000)]
     machine = Cubecast(0, Parameters(2, founders=ALL, ids=ALL, window=4), initial=dict.fromkeys(names, ALL))
