@@ -13,6 +13,8 @@ from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
 HANDFUL = 64
+HEAVY = 16 << 10
+"""Bytes that are company enough."""
 ENOUGH = 1024
 """Messages that wait in the machine: with so many it can always fill a batch."""
 
@@ -72,6 +74,12 @@ class Outgoing:
     def is_awaited(self) -> bool:
         """Does somebody wait for the stability of something?"""
         return bool(self._waiters)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Has it nothing to gain from waiting for company, or does somebody wait for it?"""
+        much = len(self.pending) >= HANDFUL or self.pending_bytes >= HEAVY
+        return much or bool(self._waiters) or self.bytes >= self.budget
 
     @property
     def has_room(self) -> bool:
