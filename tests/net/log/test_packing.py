@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.net.log.packing import LARGE, as_it_came
-from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, opening_and_head
+from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, frames_of
 from cubecast.net.log.store import Store
 from cubecast.protocol.vcube.cubecast.packets import Direct, Publication
 from cubecast.wire.codec import decode, encode
@@ -19,7 +19,10 @@ def packet(kind, payloads):
 
 def frame_of(packed: Packed) -> bytes:
     entry = Entry("news", 5, packed.many, ME, 1.5, *packed[1:])
-    return opening_and_head(entry) + packed.block
+    pieces, (length,) = frames_of([entry])
+    frame = b"".join(pieces)
+    assert len(frame) == length
+    return frame
 
 
 @pytest.mark.parametrize("kind", [Publication, Direct])

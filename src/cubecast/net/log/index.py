@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
@@ -45,15 +46,9 @@ class Index:
 
     def enter(self, entries: Sequence[Placed], holes: Sequence[Hole] = ()) -> None:
         """What comes next."""
-        rows: list[Row] = []
         touched: dict[Topic, Account] = {}
         newest: _Newest = {}
-        for topic, offset, many, first, at, file, start, length in entries:
-            account = touched.get(topic) or self._touch(touched, topic)
-            rows.append((BATCH, account.number, offset, many, at, *first, file, start, length))
-            account.bytes += length
-            account.last = max(account.last, offset + many - 1)
-            _note(newest, account.number, first, many)
+        rows = self._rows(entries, touched, newest) if entries else []
         for topic, damage in holes:
             account = touched.get(topic) or self._touch(touched, topic)
             account.last = max(account.last, damage.last)
@@ -67,6 +62,21 @@ class Index:
             with self._transaction():
                 enter(self.database, rows)
         self.accounts.update(touched)
+
+    def _rows(self, entries: Sequence[Placed], touched: dict[Topic, Account], newest: _Newest) -> list[Row]:
+        """Column by column, as it is done in the thread that takes turns with the event loop."""
+        topics, offsets, many, firsts, times, files, starts, lengths = zip(*entries, strict=True)
+        for topic in dict.fromkeys(topics):
+            self._touch(touched, topic)
+        accounts = [touched[topic] for topic in topics]
+        for account, offset, count, length, first in zip(accounts, offsets, many, lengths, firsts, strict=True):
+            account.bytes += length
+            if account.last < offset + count - 1:
+                account.last = offset + count - 1
+            _note(newest, account.number, first, count)
+        numbers = [account.number for account in accounts]
+        names = zip(*firsts, strict=True)
+        return list(zip(repeat(BATCH), numbers, offsets, many, times, *names, files, starts, lengths, strict=False))
 
     def enter_damage(self, topic: Topic, damage: Damage) -> None:
         """Something entered earlier was found to be damaged."""
