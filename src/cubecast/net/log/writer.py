@@ -26,7 +26,7 @@ Task: TypeAlias = Callable[[Ledger], None]
 
 
 class Writer:
-    """`on_committed` hears how much of what was put is on the disk, `on_refused` why they are not; both in this thread."""
+    """`on_committed` hears how much is on the disk, `on_refused` why it is not; both in this thread."""
 
     def __init__(
         self, ledger: Ledger, on_committed: Callable[[int], None], on_refused: Callable[[Exception], None]
