@@ -4,13 +4,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
-from typing import NamedTuple
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 import msgspec
 
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, fits, prepare, row
+from cubecast.net.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, enter_values, fits, prepare, row
 from cubecast.net.log.record import Damage, Run, row_checksum
 from cubecast.net.log.segments import Placed
 
@@ -48,23 +48,24 @@ class Index:
         """What comes next."""
         touched: dict[Topic, Account] = {}
         newest: _Newest = {}
-        rows = self._rows(entries, touched, newest) if entries else []
+        values = self._values(entries, touched, newest) if entries else []
+        rows: list[Row] = []
         for topic, damage in holes:
             account = touched.get(topic) or self._touch(touched, topic)
             account.last = max(account.last, damage.last)
             for run in damage.ids:
                 _note(newest, account.number, *run)
             rows.append(_damage_row(account, damage))
-        rows += _kept(touched, newest)
-        if fits(rows):
-            enter(self.database, rows)
+        values += chain.from_iterable(rows + _kept(touched, newest))
+        if fits(values):
+            enter_values(self.database, values)
         else:
             with self._transaction():
-                enter(self.database, rows)
+                enter_values(self.database, values)
         self.accounts.update(touched)
 
-    def _rows(self, entries: Sequence[Placed], touched: dict[Topic, Account], newest: _Newest) -> list[Row]:
-        """Column by column, as it is done in the thread that takes turns with the event loop."""
+    def _values(self, entries: Sequence[Placed], touched: dict[Topic, Account], newest: _Newest) -> list[Any]:
+        """Their rows, made column by column: with few steps of the interpreter, for which the event loop waits."""
         topics, offsets, many, firsts, times, files, starts, lengths = zip(*entries, strict=True)
         for topic in dict.fromkeys(topics):
             self._touch(touched, topic)
@@ -76,7 +77,8 @@ class Index:
             _note(newest, account.number, first, count)
         numbers = [account.number for account in accounts]
         names = zip(*firsts, strict=True)
-        return list(zip(repeat(BATCH), numbers, offsets, many, times, *names, files, starts, lengths, strict=False))
+        rows = zip(repeat(BATCH), numbers, offsets, many, times, *names, files, starts, lengths, strict=False)
+        return [*chain.from_iterable(rows)]
 
     def enter_damage(self, topic: Topic, damage: Damage) -> None:
         """Something entered earlier was found to be damaged."""

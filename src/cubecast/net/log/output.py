@@ -64,18 +64,19 @@ class Output:
         if self._buffer is None:
             self._buffer = mmap(-1, BUFFER)  # memory that begins with a block
         buffer = self._buffer
-        begin = end = position % BLOCK
-        base = position - begin
+        begin = position % BLOCK
+        base, room = position - begin, BUFFER - begin
+        buffer.seek(begin)
         for part in parts:
-            done = 0
-            while len(part) - done > BUFFER - end:
-                done += BUFFER - end
-                buffer[end:] = part[done - (BUFFER - end) : done]
+            while len(part) > room:
+                buffer.write(part[:room])
+                part = part[room:]
                 self._flush(base, begin, BUFFER)
-                base, begin, end = base + BUFFER, 0, 0
-            buffer[end : end + len(part) - done] = part[done:] if done else part
-            end += len(part) - done
-        self._flush(base, begin, end)
+                base, begin, room = base + BUFFER, 0, BUFFER
+                buffer.seek(0)
+            buffer.write(part)
+            room -= len(part)
+        self._flush(base, begin, BUFFER - room)
 
     def _flush(self, base: int, begin: int, end: int) -> None:
         """This part of the buffer; `base` is where in the file the buffer begins."""
