@@ -8,8 +8,12 @@ READY  := $(VENV)/.ready
 # had not done would not be done by anybody.
 PARALLEL := -n 2 --dist loadgroup --max-worker-restart 0
 
+# The package with its compiled modules, and the tests of what is among them.
+COMPILED := $(CURDIR)/out/compiled
+RUNS_COMPILED := tests/protocol tests/scripts tests/wire tests/api tests/net tests/sim
+
 .DEFAULT_GOAL := help
-.PHONY: help setup java browser demo test test-all check format bench audit build lock clean
+.PHONY: help setup java browser compiler demo test test-all test-compiled compiled check format bench audit build lock clean
 
 help:                ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,14 +30,20 @@ java:                ## check for Java 17 or newer (Spark needs it), install it 
 browser:             ## check for Chromium (the pages are tested in it), install it where we may
 	@scripts/browser
 
+compiler: setup      ## check for a C compiler (the compiled build is tested), install it where we may
+	@scripts/compiler $(BIN)/python
+
 demo: setup java     ## the main job, end to end
 	$(BIN)/cubecast demo
 
-test: setup java browser ## everything but the slow tests, under 12 minutes on two cores
+test: setup java browser compiler ## everything but the slow tests, under 12 minutes on two cores
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: setup java browser ## the slow tests too
+test-all: setup java browser compiler ## the slow tests too
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=exploring
+
+test-compiled: compiled ## what runs on compiled modules, against those; the suite itself is for the sources
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest $(PARALLEL) -m "not slow and not spark and not interpreted" $(RUNS_COMPILED)
 
 check: setup         ## format, lint, types, tidy, fast tests: under a minute
 	$(BIN)/ruff format --check .
@@ -44,6 +54,9 @@ check: setup         ## format, lint, types, tidy, fast tests: under a minute
 format: setup        ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+compiled: compiler   ## out/compiled: the package with what every frame passes through in C
+	scripts/compiled $(BIN)/python $(COMPILED)
 
 bench: setup java    ## side-by-side benchmarks; each prints its ratios
 	$(BIN)/python -m bench

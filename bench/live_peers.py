@@ -9,6 +9,8 @@ Every member publishes and subscribes one topic; every delivery is checked for p
 processes of their own. Rows of one table take turns, and of each the best of its repetitions is printed; what came out
 of order or was lost is added up over all of them. CPU time is the members', without servers.
 
+`make compiled` beforehand, and cubecast has a second row in each comparison: the same sources, compiled.
+
 Systems whose Python package or server program is not installed are left out with a line that says so. Debian's packages
 nats-server, redis-server, mosquitto and rabbitmq-server have the programs; they are started here, on loopback ports of
 their own, and stopped again. There is no corosync: neither the Python package index nor Debian has a Python binding of
@@ -20,8 +22,10 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from bench.peers.known import PEERS, Known
 from cubecast.experiments.live_load.cluster import Measured, measure
@@ -30,6 +34,8 @@ from cubecast.experiments.live_load.load import Load
 CHAT = Load(members=8, size=64)
 NAMED_SIXTEEN = 80
 """Bytes: a message that names what sixteen members have delivered does not fit into 64."""
+COMPILED = Path(__file__).parents[1] / "out" / "compiled"
+"""Where `make compiled` puts it."""
 PARTS = ("chat", "ways", "sixteen", "latency")
 
 
@@ -39,10 +45,12 @@ class Row:
     load: Load
     peer: Known | None = None
     """cubecast when None."""
+    is_compiled: bool = False
 
     def measure(self, seconds: float) -> Measured:
         if self.peer is None:
-            return measure(self.load, seconds)
+            with compiled_first() if self.is_compiled else nullcontext():
+                return measure(self.load, seconds)
         with self.peer.running() as body:
             return measure(self.load, seconds, body=body)
 
@@ -66,6 +74,8 @@ def main() -> None:
     print(
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; best of {asked.repeat} windows of {asked.seconds:g} s"
     )
+    if not COMPILED.exists():
+        print("cubecast, compiled: left out, it is not built (make compiled)")
     for table in tables(present(print)):
         if table.part in (asked.part or PARTS):
             show(chosen(table, asked.only), asked.seconds, asked.repeat)
@@ -106,7 +116,18 @@ def tables(peers: list[Known]) -> list[Table]:
 
 
 def _side_by_side(load: Load, peers: list[Known]) -> tuple[Row, ...]:
-    return Row("cubecast", load), *(Row(peer.name, load, peer) for peer in peers)
+    compiled = [Row("cubecast, compiled", load, is_compiled=True)] if COMPILED.exists() else []
+    return Row("cubecast", load), *compiled, *(Row(peer.name, load, peer) for peer in peers)
+
+
+@contextmanager
+def compiled_first() -> Iterator[None]:
+    """Processes that are started meanwhile look for modules where their parent would."""
+    sys.path.insert(0, str(COMPILED))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(COMPILED))
 
 
 def chosen(table: Table, only: list[str]) -> Table:

@@ -27,7 +27,8 @@ async def show(heard: cubecast.Subscription[cubecast.Message | cubecast.Gap]) ->
 
 def said(message: cubecast.Message) -> str:
     try:
-        return f"{message.headers.get('by', '?')}: {message.text()}"
+        line = f"{message.headers.get('by', '?')}: {message.text()}"
+        return line if line.isprintable() else repr(line)  # nobody steers somebody else's terminal
     except cubecast.CubecastError as error:
         return f"-- somebody sent what is no chat: {error}"
 

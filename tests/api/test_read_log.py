@@ -171,6 +171,7 @@ def test_a_client_that_asks_for_too_much_at_once_is_refused(tmp_path):
     run(main())
 
 
+@pytest.mark.interpreted
 def test_a_mistake_of_the_node_is_an_answer_too(tmp_path, monkeypatch, caplog):
     async def main():
         async with a_keeper(tmp_path) as (node,):

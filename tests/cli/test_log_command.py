@@ -48,6 +48,18 @@ def test_ls_tells_topics_offsets_sizes_and_times(a_log):
     assert "1970-01-12" in table
 
 
+def test_names_of_topics_are_no_markup(tmp_path):
+    async def write() -> None:
+        store = await Store.open(tmp_path / "data")
+        store.append("a[/b]", MessageId(7, 2, 11), [seal("\x9b2J\u202e")], 1.0)
+        await store.close()
+
+    run(write())
+    assert "a[/b]" in cubecast("log", "ls", tmp_path / "data").stdout
+    (line,) = cubecast("log", "export", tmp_path / "data").stdout.splitlines()
+    assert line.isprintable() and json.loads(line)["data"] == "\x9b2J\u202e"
+
+
 def test_export_gives_every_message_as_it_was_published(a_log):
     done = cubecast("log", "export", a_log, "--topic", "b.>")
     lines = [json.loads(line) for line in done.stdout.splitlines()]

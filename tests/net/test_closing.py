@@ -65,6 +65,7 @@ def test_what_is_asked_before_the_start_is_refused_and_not_lost():
     run(main())
 
 
+@pytest.mark.interpreted
 def test_a_node_that_leaves_takes_no_new_clients():
     async def main():
         node = LiveNode(NodeConfig(**FAST))

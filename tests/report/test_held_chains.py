@@ -39,7 +39,7 @@ def test_what_one_node_misses_is_found_at_another():
     found = run(main())
     ((held,), (missing,)) = found["nodes"][0]["held"], found["nodes"][0]["held"][0]["chain"]
     assert held["message"] == [1, 0, 2] and missing["message"] == [0, 0, 2]
-    assert missing["at"] == {"published": [0], "delivered": [1], "held": [], "absent": []}
+    assert missing["at"] == {"published": [0], "delivered": [1], "held": [], "absent": [], "unsaid": []}
     assert found["asked"] == [0, 1, 2] and found["silent"] == {}
     text = io.StringIO()
     print_held(Console(file=text, width=200), found)

@@ -33,6 +33,7 @@ def first_failure(wanted, protocol="cubecast", profile=None):
 
 
 @pytest.mark.parametrize(("plant", "protocol", "profile"), CASES, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.interpreted
 def test_it_shows_the_same_violation(plant, protocol, profile):
     with plant():
         failure = shrunk(first_failure(PROMISES.__contains__, protocol, profile))
@@ -42,6 +43,7 @@ def test_it_shows_the_same_violation(plant, protocol, profile):
     assert f"{failure.kind} VIOLATED" in output
 
 
+@pytest.mark.interpreted
 def test_without_the_bug_the_same_script_shows_no_violation():
     with planted.excuse_too_wide():
         failure = shrunk(first_failure(PROMISES.__contains__))
@@ -49,6 +51,7 @@ def test_without_the_bug_the_same_script_shows_no_violation():
     assert f"{failure.kind} VALID" in play(script)
 
 
+@pytest.mark.interpreted
 def test_a_stuck_run_says_what_waits():
     with planted.excuse_omitted():
         failure = shrunk(first_failure("stuck".__eq__))

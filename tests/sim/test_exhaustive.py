@@ -40,6 +40,7 @@ def test_published_defects_are_found(tiny):
     assert [row.kind for row in replay(tiny, path)] == [row.kind for row in replay(tiny, path)]
 
 
+@pytest.mark.interpreted
 def test_a_planted_bug_is_found():
     with planted.epoch_ignored():
         result = explore(WORLDS["one leaves and returns"], judge, most_states=3000)

@@ -61,6 +61,7 @@ def found():
 
 
 @pytest.mark.parametrize("bug", TABLE, ids=lambda bug: bug.name)
+@pytest.mark.interpreted
 def test_is_found(bug: Bug, found: list[tuple[str, int, str]]):
     with bug.plant():
         for seed in range(1, MOST_SEEDS + 1):

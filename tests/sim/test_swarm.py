@@ -39,6 +39,7 @@ def test_a_seed_is_a_schedule():
     assert draw("cubecast", 5) != draw("cubecast", 6)
 
 
+@pytest.mark.interpreted
 def test_a_failure_is_shrunk_and_replays():
     with planted.one_message_per_source():
         failure = next(filter(None, (judge(draw("cubecast", seed)) for seed in range(1, 50))))
@@ -51,6 +52,7 @@ def test_a_failure_is_shrunk_and_replays():
     assert judge(Schedule.from_text(text)) is None
 
 
+@pytest.mark.interpreted
 def test_a_stuck_run_says_what_waits_for_what():
     with planted.excuse_omitted():
         failures = [judge(draw("cubecast", seed), careful=False) for seed in range(1, 20)]
@@ -65,6 +67,7 @@ def test_the_command_line():
     assert (figures["schedules"], figures["violations"], figures["failure"]) == (20, 0, None)
 
 
+@pytest.mark.interpreted
 def test_the_command_line_reports_a_violation():
     with planted.excuse_omitted():
         result = CliRunner().invoke(main, ["swarm", "--schedules", "200"])

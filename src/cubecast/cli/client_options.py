@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cubecast.api.connect import Connecting, connect
+from cubecast.cli.common import complain_of_warnings
 from cubecast.net.client import complain
 from cubecast.net.security.login import Login, from_environment
 from cubecast.net.security.settings import TlsSettings
@@ -51,6 +52,7 @@ def connecting(
     on_refused: Callable[[str], object] = complain,
     **proofs: Any,
 ) -> Connecting:
+    complain_of_warnings()
     return connect(
         *nodes, cluster=cluster, timeout=timeout, name="command line", on_refused=on_refused, login=login(**proofs)
     )

@@ -1,6 +1,8 @@
 """What every command shares: lazy loading, exit codes, JSON or tables, progress."""
 
 import json
+import logging
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -9,9 +11,11 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from cubecast import __version__
 from cubecast.errors import CubecastError
+from cubecast.net.visible import visible, visible_json, visible_lines
 
 OK, VIOLATED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes."""
@@ -21,8 +25,20 @@ EXIT_CODES = {"VALID": OK, "VIOLATED": VIOLATED, "UNKNOWN": UNKNOWN}
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 seed_option = click.option("--seed", default=1, show_default=True, help="Every random choice comes from it.")
 
-output = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+
+class Screen(Console):
+    """Text is shown as it is: nothing in it is markup, for it may be somebody else's. Nor can it steer a terminal:
+    there it is spelled out before it is laid out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible_lines(text) if self.is_terminal else text, **options)
+
+
+output = Screen()
+errors = Screen(stderr=True)
 
 
 class CubecastGroup(click.Group):
@@ -56,28 +72,53 @@ class CubecastGroup(click.Group):
         try:
             return super().invoke(ctx)
         except CubecastError as error:
-            click.echo(f"cubecast: {error}", err=True)
+            complain(f"cubecast: {error}")
             ctx.exit(BAD_INPUT)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx is not None else self.name
-            click.echo(f"cubecast: {error.format_message()} (see {where} --help)", err=True)
+            complain(f"cubecast: {error.format_message()} (see {where} --help)")
             ctx.exit(BAD_INPUT)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
-        click.echo(__version__)
+        from cubecast.net.compiled import IS_COMPILED  # brings asyncio along, which most commands do without
+
+        click.echo(f"{__version__}, compiled" if IS_COMPILED else __version__)
         ctx.exit()
 
 
-def print_json(data: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(data, indent=2))
+def say(text: str) -> None:
+    """A line that is somebody else's: spelled out on a terminal, as it came into files and pipes."""
+    click.echo(visible(text) if sys.stdout.isatty() else text, color=True)
+
+
+def complain(text: str) -> None:
+    """One line on standard error, whatever is in it."""
+    click.echo(visible(text), err=True)
+
+
+class _Complaints(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
+def complain_of_warnings() -> None:
+    """What happens to a connection while a command uses it, as lines on standard error."""
+    of_package = logging.getLogger("cubecast")
+    if not of_package.handlers:
+        of_package.addHandler(_Complaints(logging.WARNING))
+        of_package.propagate = False
+
+
+def print_json(data: Mapping[str, Any], indent: int | None = 2) -> None:
+    click.echo(visible_json(json.dumps(data, indent=indent)))
 
 
 @contextmanager
 def progress(text: str) -> Iterator[Progress]:
     """A spinner with the time spent on standard error; nothing when that is not a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         bar.add_task(text, total=None)
         yield bar

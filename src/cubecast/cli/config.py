@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from cubecast.cli.common import BAD_INPUT, json_option, output, print_json
@@ -67,7 +66,7 @@ def show(config: Path | None, as_json: bool, **options: Any) -> None:
         return
     table = Table("setting", "value", "comes from")
     for key, value, place in rows:
-        table.add_row(key, "" if value is None else escape(value), escape(place))
+        table.add_row(key, value or "", place)
     output.print(table)
 
 

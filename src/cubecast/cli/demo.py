@@ -36,9 +36,7 @@ def demo(
     else:
         for table in demo_tables(result):
             output.print(table)
-        output.print(
-            f"journals: {result['journals']}\ntrace: {result['trace']}\nreport: {result['report']}", markup=False
-        )
+        output.print(f"journals: {result['journals']}\ntrace: {result['trace']}\nreport: {result['report']}")
         output.print(
             f"{result['verdict']} in {result['wall_seconds']} s; look closer with: cubecast check {out / TRACE}"
         )

@@ -21,7 +21,7 @@ def live_swarm(
             for outcome in torment(directory, seed, schedules):
                 found["schedules"].append(one := outcome.to_json())
                 if not as_json:
-                    output.print(f"{one['verdict']} {one['deliveries']:,} deliveries · {one['schedule']}", markup=False)
+                    output.print(f"{one['verdict']} {one['deliveries']:,} deliveries · {one['schedule']}")
     except LiveFailure as failure:
         found["failure"] = str(failure)
     if second_judge is not None and found["failure"] is None:
@@ -29,8 +29,8 @@ def live_swarm(
     if as_json:
         print_json(found)
     elif found["failure"] is not None:
-        output.print(found["failure"], markup=False)
+        output.print(found["failure"])
     for name, verdict in {} if as_json else found.get("spark", {}).items():
-        output.print(f"Spark: {name} {verdict}", markup=False)
+        output.print(f"Spark: {name} {verdict}")
     kept = found["failure"] is None and set(found.get("spark", {}).values()) <= {"VALID"}
     click.get_current_context().exit(OK if kept else VIOLATED)

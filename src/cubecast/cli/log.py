@@ -88,4 +88,4 @@ def check(context: click.Context, directory: Path, as_json: bool) -> None:
 
 def _complain(problems: list[str]) -> None:
     for problem in problems:
-        errors.print(problem, markup=False, soft_wrap=True)
+        errors.print(problem, soft_wrap=True)

@@ -38,4 +38,4 @@ def report(
     if as_json:
         print_json(found)
     else:
-        output.print(f"{', '.join(found['sections'])}: {found['report']}", markup=False, soft_wrap=True)
+        output.print(f"{', '.join(found['sections'])}: {found['report']}", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 import signal
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from cubecast.api.message import Gap, Message
 from cubecast.cli.client_options import client_options, connecting
+from cubecast.cli.common import complain, print_json, say
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.log.since import Since, parse
 from cubecast.net.loop import run
@@ -45,13 +45,16 @@ async def _print(pattern: str, since: Since | None, count: int | None, as_json: 
     async with connecting(**where) as client, client.subscribe(pattern, since=since) as subscription:
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, subscription.close)
-        click.echo(f"subscribed to {pattern}", err=True)
+        complain(f"subscribed to {pattern}")
         left = count
         async for event in subscription:
             if isinstance(event, Gap):
-                click.echo(f"gap: {event.reason}: {_missing(event)}", err=True)
+                complain(f"gap: {event.reason}: {_missing(event)}")
                 continue
-            click.echo(json.dumps(_as_json(event)) if as_json else _as_text(event, is_pattern(pattern)))
+            if as_json:
+                print_json(_as_json(event), indent=None)
+            else:
+                say(_as_text(event, is_pattern(pattern)))
             left = None if left is None else left - 1
             if left == 0:
                 return

@@ -73,9 +73,11 @@ def swarm(
         failure = figures.pop("failure")
         output.print(swarm_table(figures))
         if failure is not None:
-            output.print(f"[bold]{failure['property']}[/bold] with faults {', '.join(failure['faults']) or 'none'}:")
+            output.print(
+                f"[bold]{failure['property']}[/bold] with faults {', '.join(failure['faults']) or 'none'}:", markup=True
+            )
             for reason in failure["reasons"]:
-                output.print(f"  {reason}", markup=False)
+                output.print(f"  {reason}")
             output.print("reproduce with:")
             click.echo(failure["replay"])
             output.print("or step by step, as tests/scripts plays it:")
@@ -93,5 +95,5 @@ def _explore(most_states: int, as_json: bool) -> NoReturn:
             extent = "all" if one["complete"] else "not all"
             output.print(f"{one['world']}: {one['states']:,} states, {one['histories']:,} histories, {extent} explored")
             for failure in one["failures"]:
-                output.print(f"  {failure['reason']} after {failure['choices']}", markup=False)
+                output.print(f"  {failure['reason']} after {failure['choices']}")
     click.get_current_context().exit(VIOLATED if any(one["failures"] for one in found) else OK)

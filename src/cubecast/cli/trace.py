@@ -56,13 +56,13 @@ def collect(journals: Path, out: Path, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    output.print(f"{found['rows']:,} rows of {found['nodes']} nodes in {out}", markup=False)
+    output.print(f"{found['rows']:,} rows of {found['nodes']} nodes in {out}")
     if found["partial"]:
-        output.print(f"This trace is partial: {found['partial']}.", markup=False)
+        output.print(f"This trace is partial: {found['partial']}.")
     for node, incarnation in found["publishers_without_a_journal"]:
-        output.print(f"Left out: node {node}.{incarnation}, which left no journal.", markup=False)
+        output.print(f"Left out: node {node}.{incarnation}, which left no journal.")
     for name in found["lost_journals"]:
-        output.print(f"Incomplete: {name}, which could not be written any more while its node went on.", markup=False)
+        output.print(f"Incomplete: {name}, which could not be written any more while its node went on.")
 
 
 def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:
@@ -75,4 +75,4 @@ def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:
         return
     for one in done:
         doing = "records to" if one["on"] else "recorded to"
-        output.print(f"node {one['node']} {doing} {one['directory']}", markup=False)
+        output.print(f"node {one['node']} {doing} {one['directory']}")

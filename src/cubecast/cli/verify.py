@@ -48,7 +48,7 @@ def verify(
     else:
         print_verdict(output, report)
         if out is not None:
-            output.print(f"Witnesses and verdicts are in {out}", markup=False)
+            output.print(f"Witnesses and verdicts are in {out}")
     context.exit(EXIT_CODES[report["verdict"]])
 
 

@@ -28,7 +28,7 @@ from cubecast.net.security.dialling import for_node
 from cubecast.net.security.login import node_login
 from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
-from cubecast.net.status import MOST_SHOWN, describe
+from cubecast.net.status import describe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 if TYPE_CHECKING:
@@ -246,7 +246,6 @@ class LiveNode:
             "clients": len(self.clients),
             "http": None if self.web is None else str(self.web.address),
             "observed": None if self.observer is None else self.observer.describe(),
-            "waiting": self._waiting()[:MOST_SHOWN],
             **self.port.describe(),
             **kept,
         }
@@ -286,6 +285,8 @@ class LiveNode:
             self.port.reconfigure(config)
             self._peers.reconfigure(config)
             self.reception.reconfigure(config)
+            if self.web is not None:
+                self.web.callers.reconfigure()
             self.clients.limits = config.limits
             self.clients.reconfigure(most=config.max_clients, budget=config.client_budget)
             if self._driver is not None:

@@ -11,7 +11,7 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
-from cubecast.net.framing import MAX_FRAME
+from cubecast.net.framing import MAX_FRAME, framed
 from cubecast.net.handshake import (
     Accepted,
     Challenge,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from cubecast.net.security.listener import TlsListener
 
 log = logging.getLogger(__name__)
+
+NO_TLS = "this node speaks TLS only: name the authority of its certificate with --tls-ca"
 
 
 class Reception:
@@ -71,7 +73,13 @@ class Reception:
             # Here, because it brings a library along that a node without TLS does without.
             from cubecast.net.security.listener import TlsListener
 
-            self._server = TlsListener(self._security.tls, self._strangers, self._stranger)
+            self._server = TlsListener(
+                self._security.tls,
+                self._strangers,
+                self._security.handshakes,
+                self._stranger,
+                without_tls=framed(encode(Refused(NO_TLS, retry=False))),
+            )
             self._server.on_refused = lambda detail: self.on_refused("refused", detail)
             return await self._server.open(listen)
         loop = asyncio.get_running_loop()

@@ -16,7 +16,9 @@ from cubecast.net.observe.chains import Chains
 from cubecast.net.peers import Peers
 
 MOST_SHOWN = 1000
-"""Of topics, held publications and so on; an answer must fit into a frame."""
+"""Of held publications and so on; an answer must fit into a frame."""
+MOST_TOPICS = 250
+"""Whoever asks must not keep the node from its work: a topic takes ten microseconds."""
 LONG = ("topics", "outgoing", "held", "held_back", "waiting", "subscribed")
 """Parts of which the first ones will do; how many there are in all is said beside most of them."""
 
@@ -27,7 +29,7 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
     me = directory.me
     if me is None or driver is None:
         raise Closed("this node has no place yet")
-    machine = driver.machine.describe(monotonic())
+    machine = driver.machine.describe(monotonic(), MOST_TOPICS)
     standings = {one["node"]: one for one in machine.pop("standings")}
     known = sorted(directory.places.values(), key=lambda place: place.node)
     queued = peers.queued
@@ -39,11 +41,10 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
         "dimension": directory.dimension,
         "members": [_member(place, me, standings.get(place.node), queued) for place in known],
         **machine,
-        "topics": dict(islice(machine["topics"].items(), MOST_SHOWN)),
-        "topics_in_all": len(machine["topics"]),
         "held": Chains(machine["held"], config, peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(machine["held"]),
         "held_back": driver.held_back,
+        "waiting": machine["waiting"][:MOST_SHOWN],
     }
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.tree import Tree
 
 from cubecast.report.live_asking import Connect, Said, ask_each
@@ -56,8 +55,9 @@ def _located(status: Status, everybody: Mapping[int, Status]) -> dict[str, Any]:
 def _places(
     topic: str, message: Sequence[int], asking: Status, everybody: Mapping[int, Status]
 ) -> dict[str, list[int]]:
-    """Which of the others published it, delivered it, hold it, or have nothing of it."""
-    found: dict[str, list[int]] = {"published": [], "delivered": [], "held": [], "absent": []}
+    """Which of the others published it, delivered it, hold it, or have nothing of it; with very many topics a node
+    lists some, and may not say."""
+    found: dict[str, list[int]] = {"published": [], "delivered": [], "held": [], "absent": [], "unsaid": []}
     for node, status in sorted(everybody.items()):
         if node != asking["node"]:
             found[_standing(topic, message, status)].append(node)
@@ -68,7 +68,7 @@ def _standing(topic: str, message: Sequence[int], status: Status) -> str:
     source, incarnation, counter = message
     here = status["topics"].get(topic)
     if here is None:
-        return "absent"
+        return "absent" if status["topics_in_all"] == len(status["topics"]) else "unsaid"
     if (status["node"], status["incarnation"]) == (source, incarnation) and here["published"] >= counter:
         return "published"
     for publisher in here["publishers"]:
@@ -91,11 +91,9 @@ def print_held(console: Console, found: Mapping[str, Any]) -> None:
         for one in node["held"][:MOST_TREES]:
             console.print(_tree(one), soft_wrap=True)
         for topic, publications in node["held_back"].items():
-            console.print(
-                f"{topic}: {publications:,} publications wait for a subscriber that reads slowly", markup=False
-            )
+            console.print(f"{topic}: {publications:,} publications wait for a subscriber that reads slowly")
     for address, reason in found["silent"].items():
-        console.print(f"{address} does not answer: {reason}", markup=False)
+        console.print(f"{address} does not answer: {reason}")
 
 
 def _name(message: Sequence[int]) -> str:
@@ -104,14 +102,14 @@ def _name(message: Sequence[int]) -> str:
 
 def _tree(one: Mapping[str, Any]) -> Tree:
     size = f"{one['messages']:,} messages, {one['bytes']:,} bytes"
-    root = branch = Tree(f"{escape(one['topic'])} {_name(one['message'])} ({size}), held for {one['for']:,.3f} s")
+    root = branch = Tree(f"{one['topic']} {_name(one['message'])} ({size}), held for {one['for']:,.3f} s")
     for link in one["chain"]:
         branch = branch.add(f"waits for {_name(link['message'])}: {_state(link)}")
         where = [f"{how} at {', '.join(map(str, nodes))}" for how, nodes in link["at"].items() if nodes]
         if where:
             branch.add("elsewhere: " + "; ".join(where))
         if "next" in link:
-            branch.add(f"next: {escape(link['next'])}")
+            branch.add(f"next: {link['next']}")
     return root
 
 

@@ -31,7 +31,7 @@ def _print_reasons(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         if row["verdict"] != "reproduced":
             reason = row["explanation"] or "no explanation"
-            console.print(f"{row['claim']} {row['verdict']}: {reason}", markup=False, soft_wrap=True)
+            console.print(f"{row['claim']} {row['verdict']}: {reason}", soft_wrap=True)
 
 
 def print_readings(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:

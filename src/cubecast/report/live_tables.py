@@ -30,7 +30,8 @@ def _members(status: Mapping[str, Any]) -> Table:
 
 
 def _topics(status: Mapping[str, Any]) -> Table:
-    title = f"{status['topics_in_all']:,} topics"
+    shown, in_all = len(status["topics"]), status["topics_in_all"]
+    title = f"{in_all:,} topics" if shown == in_all else f"{shown:,} of {in_all:,} topics, the busy ones first"
     table = _table(title, "topic", "members", "published here", "not yet stable", "window", "kept", "lag")
     for name, one in status["topics"].items():
         window = f"{one['window']['used']}/{one['window']['size']}"

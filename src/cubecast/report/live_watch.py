@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cubecast.net.visible import visible
 from cubecast.report.live_asking import Connect, Said, ask_each
 
 COLUMNS = ("node", "alive", "in/s", "out/s", "latency", "holding", "held", "queued", "clients", "lag")
@@ -45,12 +46,12 @@ def picture(said: Said, before: Mapping[str, tuple[float, Mapping[str, Any]]], n
     for address, status in said.statuses.items():
         table.add_row(*_row(address, status, before.get(address), now))
     parts: list[Any] = [table]
-    parts += [Text(f"{address} does not answer: {reason}", "red") for address, reason in said.silent.items()]
+    parts += [Text(visible(f"{address} does not answer: {reason}"), "red") for address, reason in said.silent.items()]
     for status in said.statuses.values():
         faults = {} if status["observed"] is None else status["observed"]["faults"]
         bad = ", ".join(f"{kind} {count:,}" for kind, count in faults.items() if kind not in ("connected", "left"))
         if bad:
-            parts.append(Text(f"node {status['node']}: {bad}", "yellow"))
+            parts.append(Text(visible(f"node {status['node']}: {bad}"), "yellow"))
     if said.statuses:
         parts.append(_members(next(iter(said.statuses.values()))))
     return Group(*parts)
@@ -76,10 +77,14 @@ def _row(
 
 
 def _delivered(status: Mapping[str, Any]) -> int:
+    if status["observed"] is not None:
+        return int(status["observed"]["totals"]["delivered"])
     return sum(publisher["delivered"] for topic in status["topics"].values() for publisher in topic["publishers"])
 
 
 def _published(status: Mapping[str, Any]) -> int:
+    if status["observed"] is not None:
+        return int(status["observed"]["totals"]["published"])
     return sum(topic["published"] for topic in status["topics"].values())
 
 
@@ -89,7 +94,8 @@ def _rate(
     now: float,
     count: Callable[[Mapping[str, Any]], int],
 ) -> str:
-    """From what the node counts anyway, so that nodes which do not observe themselves have rates, too."""
+    """From what the node counts anyway, so that nodes which do not observe themselves have rates, too (with very many
+    topics, of those they list)."""
     if before is None:
         return NOTHING
     then, old = before

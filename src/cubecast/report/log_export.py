@@ -15,6 +15,7 @@ from cubecast.net.log.check import read_all, still
 from cubecast.net.log.load import load
 from cubecast.net.log.record import Record
 from cubecast.net.patterns import Selection
+from cubecast.net.visible import visible_json
 
 SCHEMA = pa.schema(
     [
@@ -46,7 +47,7 @@ def export_lines(directory: Path, out: TextIO, patterns: Sequence[str] = ()) -> 
     problems = []
     for piece in records(directory, patterns):
         if isinstance(piece, Record):
-            out.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(piece))
+            out.writelines(visible_json(json.dumps(line, ensure_ascii=False)) + "\n" for line in _lines(piece))
         else:
             topic, error = piece
             why, first, last = error.args[:3]

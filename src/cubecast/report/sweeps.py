@@ -53,15 +53,15 @@ def print_sweep(console: Console, outcome: Mapping[str, Any]) -> None:
         table.add_row(*(_cell(value) for value in row.values()))
     console.print(table)
     for one in outcome["failed"]:
-        console.print(f"failed: {one['point']}: {one['error']}", markup=False, soft_wrap=True)
+        console.print(f"failed: {one['point']}: {one['error']}", soft_wrap=True)
     for one in outcome["slowest"][:3]:
-        console.print(f"slowest: {one['seconds']:.2f} s, {one['point']}", markup=False, soft_wrap=True)
+        console.print(f"slowest: {one['seconds']:.2f} s, {one['point']}", soft_wrap=True)
     console.print(
         f"{outcome['points']} points: {outcome['executed']} run now in {outcome['wall_seconds']:.1f} s, "
         f"{outcome['reused']} found finished, {outcome['errors']} failed, {outcome['retried']} needed another attempt",
         soft_wrap=True,
     )
-    console.print(f"Results are in {outcome['results']}", markup=False, soft_wrap=True)
+    console.print(f"Results are in {outcome['results']}", soft_wrap=True)
 
 
 def _cell(value: Any) -> str:

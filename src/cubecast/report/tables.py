@@ -53,4 +53,4 @@ def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
     if lines:
         console.print(f"{title}:")
     for line in lines:
-        console.print(f"  {line}", markup=False, soft_wrap=True)
+        console.print(f"  {line}", soft_wrap=True)

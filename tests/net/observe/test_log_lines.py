@@ -38,6 +38,25 @@ def test_a_line_stays_one_line_whatever_is_in_it():
     assert "\n" not in text and json.loads(text)["event"] == 'refused: a"b\nc'
 
 
+def test_nobody_else_can_end_a_line_or_steer_the_screen_that_shows_it():
+    """Reasons and names of clients are chosen by whoever calls."""
+    said = "no\n2026-01-01 ERROR forged\x1b[2J\x9b1m\u202e"
+    text = TextLines().format(record("refused: %s", said, client="\x1b]0;title\x07"))
+    assert text.endswith("refused: no\\n2026-01-01 ERROR forged\\x1b[2J\\x9b1m\\u202e client=\\x1b]0;title\\x07")
+    line = JsonLines().format(record("refused: %s", said))
+    assert line.isprintable() and json.loads(line)["event"] == f"refused: {said}"
+
+
+def test_a_traceback_keeps_its_lines_and_nothing_else():
+    made = record("failed")
+    try:
+        raise ValueError("\x1b[2J")
+    except ValueError as error:
+        made.exc_info = (ValueError, error, error.__traceback__)
+    text = TextLines().format(made)
+    assert text.count("\n") > 1 and "\x1b" not in text and text.endswith("ValueError: \\x1b[2J")
+
+
 def test_text_for_people():
     line = TextLines(lambda: {"node": 3}).format(record("lost the link", peer=7))
     assert line.endswith("WARNING cubecast.net.peers: lost the link node=3 peer=7")

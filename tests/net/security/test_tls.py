@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import ssl
 
 from cubecast.api.connect import connect
 from cubecast.api.node import Node
@@ -10,6 +11,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
 from cubecast.net.security.login import Login
 from cubecast.net.security.security import Security
+from cubecast.net.web.server import WebServer
 from support.certificates import certificates
 from support.cluster import FAST, cluster
 from support.running import run
@@ -127,27 +129,26 @@ def test_a_broken_new_certificate_changes_nothing(tmp_path, caplog):
     run(scenario())
 
 
-def test_a_lasting_context_follows_the_files(tmp_path):
-    """For servers of other kinds that keep one context."""
-
+def test_pages_are_served_with_the_new_files_and_ask_browsers_for_nothing(tmp_path):
     async def scenario():
         made = certificates()
         files = _copied(tmp_path, made.node)
         node = LiveNode(NodeConfig(tls=files, dimension=3))
-        context = node.security.tls.lasting_server()
-        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-        port = server.sockets[0].getsockname()[1]
+        pages = WebServer(node, Address("127.0.0.1", 0), tls=node.security.tls.pages)
+        address = await pages.open()
         seen = []
         for _ in range(2):
+            assert node.security.tls.pages.server.verify_mode is ssl.CERT_NONE
             dialling = node.security.tls.dialling
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=dialling)
+            reader, writer = await asyncio.open_connection(*address, ssl=dialling)
             seen.append(writer.get_extra_info("ssl_object").getpeercert(True))
-            await reader.read()
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            assert await reader.read()
             writer.close()
             _copied(tmp_path, made.make("renewed", (None,)))
             node.security.reload()
         assert seen[0] != seen[1]
-        server.close()
+        await pages.close()
 
     run(scenario())
 

@@ -4,6 +4,9 @@ import asyncio
 from time import monotonic
 
 from cubecast.api.node import Node
+from cubecast.net.observe import views
+from cubecast.net.status import MOST_TOPICS
+from cubecast.protocol.vcube.cubecast import inspection
 from support.asking import HTTP, ask, ask_json
 from support.cluster import cluster
 from support.commands import running_node
@@ -89,5 +92,30 @@ def test_a_node_that_left_in_good_order():
             assert cube["members"][1]["connected"] is False
             events = (await ask_json(stays, "/api/faults.json"))["events"]
             assert events[0]["kind"] in ("left", "suspected") and events[0]["node"] == 1
+
+    run(main())
+
+
+def test_of_very_many_topics_the_busiest_are_told(monkeypatch):
+    """Describing all of them would keep the node from delivering."""
+    names = [f"topic.{number:04}" for number in range(views.MOST_TOPICS + 150)]
+
+    async def main():
+        async with cluster(2, http=HTTP) as (one, two), two.subscribe("topic.>") as heard:
+            await heard.ready()
+            await asyncio.gather(*(one.publish(name, "x", wait="stable") for name in names))
+            described = []
+            look_at = inspection._topic
+            monkeypatch.setattr(
+                inspection, "_topic", lambda life, topic: described.append(topic) or look_at(life, topic)
+            )
+            two._live.observer.samples.topic_rates = {"delivered": {names[-1]: 2.0, names[-2]: 1.0}, "published": {}}
+            told = views.topics(two._live.observer)
+            assert [one["topic"] for one in told["topics"][:2]] == [names[-1], names[-2]]
+            assert len(told["topics"]) == len(described) == views.MOST_TOPICS and told["topics_in_all"] == len(names)
+            described.clear()
+            status = await two.status()
+            assert len(status["topics"]) == len(described) == MOST_TOPICS and status["topics_in_all"] == len(names)
+            assert status["observed"]["totals"]["delivered"] == len(names), "so rates are known without them"
 
     run(main())

@@ -30,6 +30,20 @@ async def scraped(node) -> dict[tuple[str, str], float]:
     }
 
 
+def test_what_waits_for_the_disk_is_told(tmp_path):
+    async def main():
+        async with cluster(1, http=HTTP, data=tmp_path, log=(">",)) as (node,), node.subscribe("t") as heard:
+            await heard.ready()
+            await node.publish("t", b"12345", wait="durable")
+            assert (await scraped(node))["cubecast_log_messages", ""] == 1
+            node._live.observer.log_sizes = lambda: {"pending": 77}
+            found = await scraped(node)
+            assert found["cubecast_log_pending_bytes", ""] == 77 and found["cubecast_log_bytes", ""] == 0
+            assert "pending" in node._live.port.recorder.describe()
+
+    run(main())
+
+
 def test_what_happened_is_what_it_says():
     async def main():
         async with cluster(3, http=HTTP) as (one, two, three), two.subscribe("t"), three.subscribe("t") as heard:

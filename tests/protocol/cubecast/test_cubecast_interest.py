@@ -187,6 +187,7 @@ def test_every_promise_holds_for_interests():
         assert failure is None, (failure.kind, failure.reasons, failure.replay)
 
 
+@pytest.mark.interpreted
 def test_answering_before_subscribing_would_miss_something():
     with planted.interest_after_the_answer():
         assert any(missed_of(storm(seed))[1] for seed in range(10))

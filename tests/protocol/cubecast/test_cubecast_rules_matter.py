@@ -1,5 +1,7 @@
 """Rules whose absence shows once in many thousand schedules, in their smallest form: with the rule, and without it."""
 
+import pytest
+
 from cubecast.ids import MessageId
 from cubecast.protocol.contract import Acknowledged, Cut, Gap, Reincarnated, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
@@ -39,6 +41,7 @@ def lonely_dependant():
     return lost(after_everybody_else_died(last))
 
 
+@pytest.mark.interpreted
 def test_everything_lost_is_announced_even_what_only_the_lost_knew():
     assert lonely_dependant() == {MessageId(0, 0, 1), MessageId(2, 0, 1)}
     with planted.covered_dropped_early():
@@ -58,6 +61,7 @@ def lonely_newcomer():
     return newcomer.on_packet(0.0, 0, second) + after_everybody_else_died(newcomer)
 
 
+@pytest.mark.interpreted
 def test_a_newcomer_knows_what_it_lost():
     effects = lonely_newcomer()
     assert [effect.last_excluded.counter for effect in effects if isinstance(effect, Cut)] == [1]
@@ -78,6 +82,7 @@ def acknowledged_without_node_3():
     return packet_of(source.publish(0.0, "t", [b"y"])).members
 
 
+@pytest.mark.interpreted
 def test_an_acknowledgement_means_the_same_to_both():
     assert acknowledged_without_node_3() == bitmap(0b0111)
     with planted.verdicts_kept_private():

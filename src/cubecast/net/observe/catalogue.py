@@ -67,7 +67,7 @@ def _log(part: str) -> Read:
     """Numbers as they are, other things by whether they are there; 0 without a log."""
 
     def read(seen: Observer) -> float:
-        found = seen.log_sizes().get(part)
+        found = seen.log_seen.get(part)
         return found if isinstance(found, int | float) else float(found is not None)
 
     return read
@@ -200,7 +200,7 @@ NODE = (
     Metric("cubecast_tracing", "1 while this node writes a journal.", lambda seen: seen.is_tracing),
     Metric("cubecast_log_bytes", "Bytes of the durable log on disk.", _log("bytes")),
     Metric("cubecast_log_messages", "Messages in the durable log.", _log("messages")),
-    Metric("cubecast_log_pending_bytes", "Bytes that wait to be written to the durable log.", _log("waiting_bytes")),
+    Metric("cubecast_log_pending_bytes", "Bytes that wait to be written to the durable log.", _log("pending")),
     Metric("cubecast_log_damaged_ranges", "Ranges of the durable log that cannot be read.", _log("damaged_ranges")),
     Metric("cubecast_log_trouble", "1 while the disk refuses to be written.", _log("trouble")),
 )

@@ -1,7 +1,8 @@
 """What a node logs, one event per line: text for people or JSON for programs, repeats counted instead of written.
 
 An event is a fixed sentence with a few facts. Those with names (`peer`, `topic`, `client`) are given as `extra` and are
-fields of the JSON line; nothing else of a record is, so payloads and secrets have no way in.
+fields of the JSON line; nothing else of a record is, so payloads and secrets have no way in. Part of it is text of
+others (a reason, a client's name): it cannot end the line, nor steer the terminal that shows it.
 """
 
 import json
@@ -11,6 +12,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
+
+from cubecast.net.visible import visible, visible_json, visible_lines
 
 FACTS = ("peer", "topic", "client", "repeated")
 """Attributes of a record that are fields of its line."""
@@ -48,8 +51,8 @@ class Lines(logging.Formatter):
 class TextLines(Lines):
     def format(self, record: logging.LogRecord) -> str:
         facts = "".join(f" {name}={value}" for name, value in self.fields(record).items())
-        text = f"{self.time(record)} {record.levelname} {record.name}: {record.getMessage()}{facts}"
-        trouble = self.trouble(record)
+        text = visible(f"{self.time(record)} {record.levelname} {record.name}: {record.getMessage()}{facts}")
+        trouble = visible_lines(self.trouble(record))
         return f"{text}\n{trouble}" if trouble else text
 
 
@@ -63,7 +66,8 @@ class JsonLines(Lines):
             **self.fields(record),
         }
         trouble = self.trouble(record)
-        return json.dumps(line | {"trouble": trouble} if trouble else line, ensure_ascii=False, default=str)
+        found = line | {"trouble": trouble} if trouble else line
+        return visible_json(json.dumps(found, ensure_ascii=False, default=str))
 
 
 class Repeats(logging.Filter):

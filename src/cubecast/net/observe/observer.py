@@ -46,7 +46,9 @@ class Observer:
         self.lateness = 0.0
         """By how much the event loop was late at most in the last second."""
         self.log_sizes: Callable[[], Mapping[str, Any]] = dict
-        """What the durable log says of itself, where there is one."""
+        """What the durable log says of itself, where there is one; it adds up all its topics."""
+        self.log_seen: Mapping[str, Any] = {}
+        """What it said when somebody asked for the metrics last."""
         self._worst = 0.0
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -130,7 +132,7 @@ class Observer:
     def describe(self) -> dict[str, Any]:
         """For people who ask through the node's own protocol."""
         newest = self.samples.ring[-1] if self.samples.ring else {}
-        return {"rates": newest, "faults": dict(self.happenings.counts)}
+        return {"rates": newest, "totals": self.samples.totals(), "faults": dict(self.happenings.counts)}
 
     def _members(self, topic: Topic) -> list[NodeId]:
         """Who wants the topic."""

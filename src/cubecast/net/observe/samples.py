@@ -12,7 +12,7 @@ from cubecast.net.observe.meter import Meter
 
 MOST = 300
 RANKS = {"p50": 0.5, "p99": 0.99}
-MOST_TOPICS = 2_000
+MOST_TOPICS = 10_000
 """Topics whose rates are kept; with more, each topic's rate is not said."""
 
 

@@ -1,5 +1,8 @@
 """What the JSON endpoints say; docs/http.md documents the shapes. Times are in seconds, those of day since 1970."""
 
+from collections.abc import Mapping
+from heapq import nlargest
+from itertools import chain, islice
 from time import monotonic, time
 from typing import Any
 
@@ -11,9 +14,12 @@ from cubecast.net.observe.chains import Chains
 from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
 from cubecast.protocol.vcube.cubecast import inspection
+from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.topology import mask_of, tree
 
 MOST_SHOWN = 1000
+MOST_TOPICS = 250
+"""Described in one answer; a look at each of very many would keep the node from its work."""
 
 
 def _inside(observer: Observer) -> tuple[Place, Driver]:
@@ -66,10 +72,11 @@ def _tree(root: NodeId, dimension: int, destinations: list[NodeId], topic: Topic
 
 
 def topics(observer: Observer) -> dict[str, Any]:
-    """Every topic this node knows, the busiest first."""
+    """Topics this node knows, the busiest first, then those with something under way."""
     _, driver = _inside(observer)
-    known = inspection.describe_topics(driver.machine.life)
+    life = driver.machine.life
     delivered, published = observer.samples.topic_rates["delivered"], observer.samples.topic_rates["published"]
+    known = inspection.describe_topics(life, _some_topics(life, delivered, published))
     held_back = driver.held_back
     rows = [
         {
@@ -85,7 +92,20 @@ def topics(observer: Observer) -> dict[str, Any]:
         for name, one in known.items()
     ]
     rows.sort(key=lambda row: (-row["deliver_rate"] - row["publish_rate"], row["topic"]))
-    return {"topics": rows[:MOST_SHOWN], "topics_in_all": len(rows)}
+    return {"topics": rows, "topics_in_all": len(life.topics)}
+
+
+def _some_topics(life: Lifetime, delivered: Mapping[Topic, float], published: Mapping[Topic, float]) -> list[Topic]:
+    """Described are the busiest of the last second, and as far as there is room others."""
+    if len(life.topics) <= MOST_TOPICS:
+        return list(life.topics)
+    rates = {name: rate + published.get(name, 0.0) for name, rate in delivered.items()}
+    rates |= {name: rate for name, rate in published.items() if name not in rates}
+    busiest = [name for name in nlargest(MOST_TOPICS, rates, key=rates.__getitem__) if name in life.topics]
+    if len(busiest) == MOST_TOPICS:
+        return busiest
+    others = inspection.some_topics(life, inspection.under_way(life), MOST_TOPICS)
+    return list(islice(dict.fromkeys(chain(busiest, others)), MOST_TOPICS))
 
 
 def rates(observer: Observer, last: int) -> dict[str, Any]:
@@ -105,11 +125,13 @@ def faults(observer: Observer) -> dict[str, Any]:
 def held(observer: Observer) -> dict[str, Any]:
     """What is held at this node and why, oldest first."""
     me, driver = _inside(observer)
-    found = inspection.describe_held(driver.machine.life, monotonic())
+    life = driver.machine.life
+    busy = inspection.under_way(life)
+    found = inspection.describe_held(life, monotonic(), busy)
     return {
         "node": me.node,
         "held": Chains(found, observer.config, observer.peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(found),
         "held_back": driver.held_back,
-        "waiting": driver.machine.waiting()[:MOST_SHOWN],
+        "waiting": inspection.waiting(life, busy)[:MOST_SHOWN],
     }

@@ -7,18 +7,15 @@ is over. Who calls without TLS is told so in the clear and goes.
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
 from cubecast.net.addresses import Address
-from cubecast.net.connection import Connection
-from cubecast.net.framing import framed
-from cubecast.net.handshake import Refused, encode
 from cubecast.net.security.farewell import Words
 from cubecast.net.security.handshakes import Handshakes
 from cubecast.net.security.strangers import Stranger, Strangers
-from cubecast.net.security.tls import TlsContext
 from cubecast.net.security.tls_errors import explain
 
 log = logging.getLogger(__name__)
@@ -30,18 +27,31 @@ SHUTDOWN_TIMEOUT = 2.0
 """Seconds a peer has to agree to the end of a connection."""
 PAUSE = 0.1
 """Seconds until the next try when the system has no more sockets."""
-NO_TLS = "this node speaks TLS only: name the authority of its certificate with --tls-ca"
 
-Made = Callable[[Stranger], Connection]
+Made = Callable[[Stranger], asyncio.BaseProtocol]
+
+
+class Certified(Protocol):
+    """What callers are shown; asked for at each handshake."""
+
+    @property
+    def server(self) -> ssl.SSLContext: ...
+
+    @property
+    def channel(self) -> bytes:
+        """The digest of the certificate."""
 
 
 class TlsListener:
-    def __init__(self, tls: TlsContext, strangers: Strangers, make: Made) -> None:
-        """`make` gives the protocol for a stranger's connection, to be opened when its handshake is over."""
-        self._tls, self._strangers, self._make = tls, strangers, make
+    def __init__(
+        self, tls: Certified, strangers: Strangers, handshakes: Handshakes, make: Made, *, without_tls: bytes
+    ) -> None:
+        """`make` gives the protocol for a stranger's connection, to be opened when its handshake is over; who does not
+        speak TLS is told `without_tls`."""
+        self._tls, self._strangers, self._handshakes, self._make = tls, strangers, handshakes, make
+        self._without_tls = without_tls
         self.on_refused: Callable[[str], None] = lambda detail: None
         """Told of callers whose handshake failed, for those who observe."""
-        self._handshakes = Handshakes()
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -105,7 +115,7 @@ class TlsListener:
         with closing(Words(caller)) as words:
             if await _first_byte(caller) != HANDSHAKE:
                 arrival.reason = "it does not speak TLS"
-                await words.say(framed(encode(Refused(NO_TLS, retry=False))))
+                await words.say(self._without_tls)
             elif not await self._is_its_turn(arrival):
                 arrival.reason = f"too many handshakes from {arrival.stranger.address}"
             elif not await self._shake_hands(caller, arrival):

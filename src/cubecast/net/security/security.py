@@ -1,7 +1,6 @@
 """Everything about security that one node has, in one place for its doors."""
 
 import logging
-import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,12 +12,13 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.handshake import Greeting, JoinRequest, Refused
 from cubecast.net.security.door import node_identity, node_objection
+from cubecast.net.security.handshakes import Handshakes
 from cubecast.net.security.identity import Identity
 from cubecast.net.security.listening import is_loopback
 from cubecast.net.security.policy import OPEN, Policy
 
 if TYPE_CHECKING:
-    from cubecast.net.security.tls import TlsContext
+    from cubecast.net.security.tls import Pages, TlsContext
     from cubecast.net.web.access import Gate
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,8 @@ class Security:
         self._config = config
         self.policy = self._load_policy()
         self.tls = self._load_tls()
+        self.handshakes = Handshakes()
+        """Those of all doors of this node together."""
         self.on_policy: Callable[[Policy], None] = lambda policy: None
         """Told of every new policy, for those who were let in by the old one."""
 
@@ -84,9 +86,9 @@ class Security:
             return False
         return True
 
-    def web_tls(self, address: Address) -> ssl.SSLContext | None:
+    def web_tls(self, address: Address) -> "Pages | None":
         """For pages; those of this machine for itself (health checks, mostly) are served in the clear."""
-        return None if self.tls is None or is_loopback(address.host) else self.tls.lasting_server()
+        return None if self.tls is None or is_loopback(address.host) else self.tls.pages
 
     def guard(self, gate: "Gate") -> None:
         """Let the policy decide about requests over HTTP."""

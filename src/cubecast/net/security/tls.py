@@ -28,6 +28,7 @@ class _Loaded:
     """The files, as they were when they were read together."""
 
     server: ssl.SSLContext
+    pages: ssl.SSLContext
     dialling: ssl.SSLContext
     identity: Identity
     channel: bytes
@@ -41,6 +42,7 @@ class TlsContext:
         settings.check_for_node()
         self._settings, self._cluster = settings, cluster
         self._loaded = _load(settings, cluster)
+        self.pages = Pages(self)
         self.on_trust: Callable[[Trust], None] = lambda trust: None
         """Told whom to believe whenever that was read again, for those who were let in before."""
 
@@ -48,6 +50,11 @@ class TlsContext:
     def server(self) -> ssl.SSLContext:
         """For those who call this node. Ask for it at each connection, or it grows old."""
         return self._loaded.server
+
+    @property
+    def for_pages(self) -> ssl.SSLContext:
+        """For browsers."""
+        return self._loaded.pages
 
     @property
     def dialling(self) -> ssl.SSLContext:
@@ -63,17 +70,6 @@ class TlsContext:
     def channel(self) -> bytes:
         """The digest of this node's certificate, which those who call it see."""
         return self._loaded.channel
-
-    def lasting_server(self) -> ssl.SSLContext:
-        """For servers that keep one context: each handshake looks for the files that are in force."""
-        context = _server(self._settings)
-        context.verify_mode = ssl.CERT_NONE  # a browser that is asked for a certificate asks its user
-
-        def choose(connection: ssl.SSLSocket | ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
-            connection.context = self._loaded.server
-
-        context.sni_callback = choose
-        return context
 
     def prepare(self) -> Callable[[], None]:
         """Read the files again; what is returned makes them count. BadInput when they are wrong."""
@@ -97,13 +93,29 @@ class TlsContext:
         return True
 
 
+class Pages:
+    """The same certificate for browsers: one that is asked for a certificate of its own asks its user."""
+
+    def __init__(self, tls: TlsContext) -> None:
+        self._tls = tls
+
+    @property
+    def server(self) -> ssl.SSLContext:
+        return self._tls.for_pages
+
+    @property
+    def channel(self) -> bytes:
+        return self._tls.channel
+
+
 def client_context(settings: TlsSettings, *, check_hostname: bool = True) -> ssl.SSLContext:
     """For a thin client: the name it dials must be in the node's certificate."""
     return _dialling(settings, check_hostname=check_hostname)
 
 
 def _load(settings: TlsSettings, cluster: str) -> _Loaded:
-    server, dialling = _server(settings), _dialling(settings, check_hostname=False)
+    server, pages, dialling = _server(settings), _server(settings), _dialling(settings, check_hostname=False)
+    pages.verify_mode = ssl.CERT_NONE
     assert settings.cert is not None, "checked when the settings were taken"
     certificate = _read_certificate(settings.cert)
     try:
@@ -117,7 +129,7 @@ def _load(settings: TlsSettings, cluster: str) -> _Loaded:
     if identity is None or not identity.is_node:
         raise BadInput(f"{settings.cert} is not the certificate of a node of cluster {cluster!r}")
     digest = hashlib.sha256(certificate.public_bytes(Encoding.DER)).digest()
-    return _Loaded(server, dialling, identity, digest)
+    return _Loaded(server, pages, dialling, identity, digest)
 
 
 def _server(settings: TlsSettings) -> ssl.SSLContext:

@@ -13,26 +13,34 @@ from cubecast.net.security.strangers import Stranger, Strangers
 
 
 class Callers:
-    """`limits` and `most`, connections in all, are asked for each time: both may change while the node lives."""
+    """`limits` and `most`, connections in all, are asked for again: both may change while the node lives."""
 
     def __init__(self, limits: Callable[[], Limits], most: Callable[[], int]) -> None:
         self._limits, self._most = limits, most
-        self._strangers = Strangers(limits())
+        self.strangers = Strangers(limits())
         self._silent: dict[asyncio.BaseProtocol, Stranger] = {}
         self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
         """Told of callers that were sent away, for those who observe."""
 
-    def arriving(self, handler: asyncio.Protocol, count: Callable[[], int]) -> asyncio.Protocol:
-        """For a connection that the handler is to have; `count` says how many there are."""
-        return _Arriving(handler, lambda transport: self._came(handler, transport, count()))
+    def arriving(
+        self, handler: asyncio.Protocol, count: Callable[[], int], known: Stranger | None = None
+    ) -> asyncio.Protocol:
+        """For a connection that the handler is to have; `count` says how many there are. `known` since before its TLS
+        handshake."""
+        return _Arriving(handler, lambda transport: self._came(handler, transport, count(), known))
+
+    def reconfigure(self) -> None:
+        self.strangers.limits = self._limits()
 
     def spoke(self, handler: asyncio.BaseProtocol) -> None:
         """It asked for something."""
         stranger = self._silent.pop(handler, None)
         if stranger is not None:
-            self._strangers.leave(stranger)
+            self.strangers.leave(stranger)
 
-    def _came(self, handler: asyncio.Protocol, transport: asyncio.Transport, count: int) -> None:
+    def _came(
+        self, handler: asyncio.Protocol, transport: asyncio.Transport, count: int, known: Stranger | None
+    ) -> None:
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if peer else ""
 
@@ -42,13 +50,16 @@ class Callers:
                 self.on_refused("refused", f"{host}: {reason}")
                 transport.abort()
 
+        if known is not None:
+            known.abort = abort
+            self._silent[handler] = known
         if count > self._most():
             abort(f"{self._most()} connections to the pages of this node are open already")
             return
-        self._strangers.limits = self._limits()
-        stranger = self._strangers.arrive(host, abort)
-        if not transport.is_closing():
-            self._silent[handler] = stranger
+        if known is None:
+            stranger = self.strangers.arrive(host, abort)
+            if not transport.is_closing():
+                self._silent[handler] = stranger
 
 
 class _Arriving(asyncio.Protocol):

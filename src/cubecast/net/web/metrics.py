@@ -19,6 +19,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from cubecast import __version__
+from cubecast.net.compiled import IS_COMPILED
 from cubecast.net.observe.catalogue import CATALOGUE, Metric
 from cubecast.net.observe.histogram import BOUNDS, Histogram
 from cubecast.net.observe.observer import Observer
@@ -39,9 +40,11 @@ class NodeCollector(Collector):
         observer = self._node.observer
         if observer is None:
             return
+        observer.log_seen = observer.log_sizes()
         for metric in CATALOGUE:
             yield _family(metric, observer)
-        about = {"version": __version__, "cluster": observer.config.cluster}
+        build = "compiled" if IS_COMPILED else "pure"
+        about = {"version": __version__, "build": build, "cluster": observer.config.cluster}
         me = observer.directory.me
         yield InfoMetricFamily("cubecast", "This node.", about | {"node": "" if me is None else str(me.node)})
 

@@ -5,7 +5,6 @@ Every area is a module with a function `routes(node)`; `AREAS` is where it is re
 
 import asyncio
 import errno
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,15 @@ from aiohttp import web
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.security.settings import Limits
+from cubecast.net.security.strangers import Stranger
 from cubecast.net.web import api, browser, health, metrics, tracing
 from cubecast.net.web.access import Gate
 from cubecast.net.web.callers import Callers
 
 if TYPE_CHECKING:
     from cubecast.net.node import LiveNode
+    from cubecast.net.security.listener import TlsListener
+    from cubecast.net.security.tls import Pages
 
 AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
     health.routes,
@@ -35,17 +37,22 @@ CLOSING_TIME = 1.0
 """Seconds that answers under way get when the node closes."""
 KEPT_FOR = 15.0
 """Seconds for which a connection is kept for the next request."""
+WITHOUT_TLS = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    b"this node serves its pages over TLS only: say https\n"
+)
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
 class WebServer:
     """Make it, `await open()`, `await close()`."""
 
-    def __init__(self, node: "LiveNode", address: Address, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, node: "LiveNode", address: Address, *, tls: "Pages | None" = None) -> None:
         self._asked = address
         self._tls = tls
         self._runner: web.AppRunner | None = None
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsListener | None = None
+        self._handshakes = node.security.handshakes
         self._limits: Callable[[], Limits] = lambda: node.config.limits
         self.callers = Callers(self._limits, lambda: node.config.max_clients + node.config.limits.strangers)
         self.callers.on_refused = lambda kind, detail: node.reception.on_refused(kind, detail)
@@ -71,28 +78,34 @@ class WebServer:
         await runner.setup()
         asked = self._asked
         try:
-            self._server = await self._listen(runner)
+            port = await self._listen(runner)
         except OSError as error:
             await runner.cleanup()
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be opened: {error.strerror or error}"
             raise BadInput(f"address {asked} {reason}; choose another one with --http") from None
         self._runner = runner
-        self.address = Address(asked.host, self._server.sockets[0].getsockname()[1])
+        self.address = Address(asked.host, port)
         return self.address
 
-    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
-        server: Any = runner.server  # its type does not say what it makes
+    async def _listen(self, runner: web.AppRunner) -> int:
+        """The port."""
+        http: Any = runner.server  # its type does not say what it makes
 
-        def protocol() -> asyncio.Protocol:
-            return self.callers.arriving(server(), lambda: len(server.connections))
+        def protocol(known: Stranger | None = None) -> asyncio.Protocol:
+            return self.callers.arriving(http(), lambda: len(http.connections), known)
 
-        return await asyncio.get_running_loop().create_server(
-            protocol,
-            self._asked.host,
-            self._asked.port,
-            ssl=self._tls,
-            ssl_handshake_timeout=None if self._tls is None else self._limits().greeting_time,
-        )
+        if self._tls is not None:
+            from cubecast.net.security.listener import TlsListener  # as in `Reception`
+
+            self._server = TlsListener(
+                self._tls, self.callers.strangers, self._handshakes, protocol, without_tls=WITHOUT_TLS
+            )
+            self._server.on_refused = lambda detail: self.callers.on_refused("refused", detail)
+            return await self._server.open(self._asked)
+        server = await asyncio.get_running_loop().create_server(protocol, self._asked.host, self._asked.port)
+        self._server = server
+        port: int = server.sockets[0].getsockname()[1]
+        return port
 
     async def close(self) -> None:
         if self._server is not None:

@@ -29,7 +29,7 @@ from cubecast.protocol.contract import (
 )
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
-from cubecast.protocol.vcube.cubecast.inspection import describe
+from cubecast.protocol.vcube.cubecast.inspection import describe, waiting
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -479,9 +479,9 @@ class Cubecast:
         counter = 0 if delivery is None else delivery.last_delivered(Life(source, incarnation))
         return MessageId(source, incarnation, counter)
 
-    def describe(self, now: float) -> dict[str, Any]:
-        """For people and programs: who lives, and per topic what is under way and held."""
-        return describe(self._life, now)
+    def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
+        """For people and programs: who lives, and per topic what is under way and held; of so many topics at most."""
+        return describe(self._life, now, most_topics)
 
     def invariants(self) -> None:
         for topic in self._life.topics.values():
@@ -490,6 +490,4 @@ class Cubecast:
             assert not self._life.context.dead, "verdicts are under way although everything is settled"
 
     def waiting(self) -> list[str]:
-        lines = [] if self._life.joining is None else [f"joining: waits for nodes {self._life.joining.missing}"]
-        lines += self._life.settlement.waiting() + self._life.inquiry.waiting()
-        return lines + [line for topic in self._life.topics.values() for line in topic.waiting()]
+        return waiting(self._life, self._life.topics)
