@@ -65,3 +65,16 @@ def test_packets_are_read_back_from_the_disk(tmp_path):
         await store.close()
 
     run(story())
+
+
+def test_frames_of_several_batches_lie_one_behind_the_other():
+    batches = [[b"a"], [b"b" * 70_000, b""], [b"c"] * 300]
+    packed = [as_it_came(payloads, None) for payloads in batches]
+    entries = [Entry(f"topic {number}", 7, one.many, ME, 2.5, *one[1:]) for number, one in enumerate(packed)]
+    pieces, lengths = frames_of(entries)
+    data = b"".join(pieces)
+    assert sum(lengths) == len(data)
+    for number, (payloads, length) in enumerate(zip(batches, lengths, strict=True)):
+        record = decode_frame(data[:length])
+        assert (record.topic, record.payloads) == (f"topic {number}", payloads)
+        data = data[length:]
