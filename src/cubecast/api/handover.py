@@ -6,7 +6,7 @@ from typing import Any
 
 from cubecast.api.dropped import named_gap
 from cubecast.api.lifecycle import Lifecycle
-from cubecast.api.message import Batch, Gap, Origin, Replier, origin_of
+from cubecast.api.message import Batch, Gap, Origin, Replier
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.since import PublisherCut
@@ -30,7 +30,7 @@ class Handover:
             if logged is None:
                 origin = Origin(topic, source, incarnation, self._client)
             else:
-                origin = origin_of(topic, first, self._client, *logged)
+                origin = Origin(topic, source, incarnation, self._client, logged[0] - counter, logged[1])
             try:
                 self._call(Batch(origin, counter, payloads))
             except Exception as error:

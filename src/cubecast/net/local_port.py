@@ -265,21 +265,22 @@ class LocalPort:
     def on_deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
     ) -> None:
-        if self.recorder is None:
+        recorder = self.recorder
+        if recorder is None:
             for subscription in self._subscriptions.by_topic.get(topic, ()):
                 subscription.sink.on_batch(topic, message, payloads)
-        elif not self.recorder.holds(topic, message, payloads):
+        elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
 
     def deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
     ) -> None:
         """Into the log, where there is one, and to everybody who listens."""
-        logged = None
-        if self.recorder is not None:
-            logged = self.recorder.on_deliver(topic, message, payloads, packet)
-            if message[:2] == self.recorder.me and topic in self._outgoing:
-                self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
+        logged, recorder = None, self.recorder
+        if recorder is not None:
+            logged = recorder.on_deliver(topic, message, payloads, packet)
+            if message[:2] == recorder.me and topic in self._outgoing:
+                recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
         self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:
