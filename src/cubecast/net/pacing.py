@@ -92,9 +92,10 @@ class Departures:
         """From now on these count; before, nothing has to wait."""
         self._forget_waits()
         self._waits = waits
-        now = asyncio.get_running_loop().time()
-        self._pace = Pace(now, waits.seconds())
-        self._look_at = now + LOOK_EVERY
+        self._pace = Pace(
+            0.0, waits.seconds()
+        )  # the first look comes so long after that it says nothing and begins it all
+        self._look_at = 0.0
 
     def holds(self, publications: Iterable[Outgoing]) -> bool:
         """Shall these wait? Then `leave` is called when it is time."""
