@@ -92,9 +92,7 @@ class Departures:
         """From now on these count; before, nothing has to wait."""
         self._forget_waits()
         self._waits = waits
-        self._pace = Pace(
-            0.0, waits.seconds()
-        )  # the first look comes so long after that it says nothing and begins it all
+        self._pace = Pace(0.0, waits.seconds())  # so long ago that the first look finds no share worth mentioning
         self._look_at = 0.0
 
     def holds(self, publications: Iterable[Outgoing]) -> bool:
