@@ -92,6 +92,14 @@ def test_status_and_held(pair: tuple[RunningNode, RunningNode]):
     assert "node 0 holds 0 publications" in cubecast("held", "--node", first.address).stdout
 
 
+def test_a_narrow_terminal_shows_whole_addresses(pair: tuple[RunningNode, RunningNode], monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    nodes = [word for one in pair for word in ("--node", one.address)]
+    seen = cubecast("status", "--watch", "--interval", 0.1, "--times", 2, *nodes).stdout
+    assert all(f"{one.node} {one.address}" in seen for one in pair) and "…" not in seen
+    assert seen.endswith("\n")
+
+
 def test_watching_several_nodes(pair: tuple[RunningNode, RunningNode]):
     nodes = [word for one in pair for word in ("--node", one.address)]
     seen = cubecast("status", "--watch", "--interval", 0.1, "--times", 2, *nodes, "--node", "127.0.0.1:1")

@@ -1,5 +1,7 @@
 """From acceptance to stability, in bounded memory."""
 
+from sys import getsizeof
+
 import pytest
 
 from cubecast.errors import Closed, OutcomeUnknown
@@ -90,3 +92,17 @@ def test_what_nobody_knows_is_not_called_stable_later():
             await out.when_stable(3)
 
     run(main())
+
+
+@pytest.mark.interpreted
+def test_a_topic_at_rest_takes_little():
+    """Nobody forgets a topic that was published on: what it needs while something is under way goes with that."""
+    out = Outgoing("t", 1000)
+    fresh = sum(map(getsizeof, (getattr(out, name) for name in Outgoing.__slots__)))
+    for _ in range(20):
+        out.accept([b"x" * 10])
+        out.take()
+        out.published += 1
+    out.acknowledged(20)
+    assert out.bytes == 0 and out.stable == 20
+    assert sum(map(getsizeof, (getattr(out, name) for name in Outgoing.__slots__))) <= fresh + 64 < 900

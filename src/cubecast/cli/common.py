@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,14 +25,18 @@ EXIT_CODES = {"VALID": OK, "VIOLATED": VIOLATED, "UNKNOWN": UNKNOWN}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 seed_option = click.option("--seed", default=1, show_default=True, help="Every random choice comes from it.")
+WIDE = 500
+"""Columns of what is no terminal."""
 
 
 class Screen(Console):
     """Text is shown as it is: nothing in it is markup, for it may be somebody else's. Nor can it steer a terminal:
-    there it is spelled out before it is laid out."""
+    there it is spelled out before it is laid out. In files and pipes nothing is cut or folded."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = WIDE
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible_lines(text) if self.is_terminal else text, **options)

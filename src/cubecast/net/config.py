@@ -59,6 +59,8 @@ class NodeConfig:
     """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
     direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
     """To so many others at most a source sends small publications itself while it is calm; 0: never."""
+    pacing: bool = True
+    """While processors are scarce, publications made within milliseconds of one another leave together."""
     max_batch: int = setting(512, least=1, most=ENOUGH)
     """Messages per publication. Nodes of one cluster may differ."""
     max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")

@@ -19,6 +19,7 @@ from cubecast.net.log.replaying import Replay
 from cubecast.net.log.returning import Surroundings
 from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
+from cubecast.net.pacing import Departures, processor_waits
 from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.security.login import Login
@@ -52,6 +53,8 @@ class LocalPort:
         self._replays: dict[int, Replay] = {}
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
+        self.departures = Departures(self._hand_over)
+        """When what was published leaves."""
         self._closed: CubecastError | None = Closed("this node was not started yet")
         self.turn = Turn()
         """Of the links: what is published is written without another pass through the event loop."""
@@ -66,6 +69,9 @@ class LocalPort:
     def open(self) -> None:
         """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
         self._closed = None
+        waits = processor_waits() if self._config.pacing else None
+        if waits is not None:
+            self.departures.watch(waits)
         if self.recorder is not None:
             self._subscriptions.withholds = self._withholds
             self.recorder.attach(self)
@@ -148,6 +154,8 @@ class LocalPort:
         accepted = out.accept(payloads)
         if not out.is_dirty:
             self._hand_over_soon(out)
+        elif self.departures.is_holding and out.is_urgent:
+            self.departures.hurry()
         return accepted
 
     def _check_size(self, topic: Topic, size: int) -> None:
@@ -170,11 +178,15 @@ class LocalPort:
         if out is not None and not out.is_dirty and out.is_worth_a_call:
             out.is_dirty = True
             if not self._dirty:
-                asyncio.get_running_loop().call_soon(self._hand_over)
+                asyncio.get_running_loop().call_soon(self._end_turn)
             self._dirty.append(out)
 
+    def _end_turn(self) -> None:
+        if not self.departures.holds(self._dirty):
+            self._hand_over()
+
     def _hand_over(self) -> None:
-        """The end of the turn: each topic's messages become one call; while some wait already, they pile up."""
+        """Each topic's messages become one call; while some wait already, they pile up."""
         dirty, self._dirty = self._dirty, []
         self.turn.is_held, self.turn.is_short = True, len(dirty) == 1
         try:
@@ -205,11 +217,14 @@ class LocalPort:
             nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             nothing.set_result(None)
             return nothing
+        if out.pending:
+            self.departures.hurry()
         return out.when_stable(accepted)
 
     async def durable(self, topic: Topic, accepted: int) -> None:
         if self.recorder is None:
             raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
+        self.departures.hurry()
         await self.recorder.durable(topic, accepted)
 
     async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
@@ -225,6 +240,7 @@ class LocalPort:
 
     async def published_all(self) -> None:
         """Until everything accepted is stable, or nobody can know any more."""
+        self.departures.hurry()
         for out in list(self._outgoing.values()):
             with suppress(CubecastError):
                 await out.when_stable(out.accepted)
@@ -249,21 +265,22 @@ class LocalPort:
     def on_deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
     ) -> None:
-        if self.recorder is None:
+        recorder = self.recorder
+        if recorder is None:
             for subscription in self._subscriptions.by_topic.get(topic, ()):
                 subscription.sink.on_batch(topic, message, payloads)
-        elif not self.recorder.holds(topic, message, payloads):
+        elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
 
     def deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
     ) -> None:
         """Into the log, where there is one, and to everybody who listens."""
-        logged = None
-        if self.recorder is not None:
-            logged = self.recorder.on_deliver(topic, message, payloads, packet)
-            if message[:2] == self.recorder.me and topic in self._outgoing:
-                self.recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
+        logged, recorder = None, self.recorder
+        if recorder is not None:
+            logged = recorder.on_deliver(topic, message, payloads, packet)
+            if message[:2] == recorder.me and topic in self._outgoing:
+                recorder.on_own(topic, self._outgoing[topic].base + message.counter + len(payloads) - 1)
         self._subscriptions.deliver(topic, message, payloads, logged)
 
     def on_published(self, topic: Topic, count: int) -> None:
@@ -341,6 +358,7 @@ class LocalPort:
             out.close(self._closed)
         self._subscriptions.end_all(error)
         self._following.forget()
+        self.departures.end()
 
     def describe(self) -> dict[str, Any]:
         subscribed = self._subscriptions.topics
@@ -354,4 +372,5 @@ class LocalPort:
             "subscribed_in_all": len(subscribed),
             "outgoing": outgoing,
             "outgoing_in_all": len(self._outgoing),
+            "pace": self.departures.pace,
         }

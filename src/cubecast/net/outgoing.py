@@ -5,7 +5,6 @@ closed nothing more is handed to it: it piles up here and leaves as few large ba
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Final
@@ -15,6 +14,8 @@ from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
 HANDFUL: Final = 64
+HEAVY: Final = 16 << 10
+"""Bytes that are company enough."""
 ENOUGH: Final = 1024
 """Messages that wait in the machine: with so many it can always fill a batch."""
 
@@ -39,7 +40,9 @@ class Outgoing:
         """Accepted and not stable."""
         self.base = 0
         """Published before this incarnation began."""
-        self._marks: deque[tuple[int, int]] = deque()
+        self._marks: list[tuple[int, int]] = []
+        """Never many: what the machine cannot publish yet is handed to it by the handful. So no deque, which takes half
+        a kilobyte when it is empty, of every topic that was ever published on."""
         self._room: list[asyncio.Future[None]] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._unknown = range(0)
@@ -72,6 +75,12 @@ class Outgoing:
     def is_awaited(self) -> bool:
         """Does somebody wait for the stability of something?"""
         return bool(self._waiters)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Has it nothing to gain from waiting for company, or does somebody wait for it?"""
+        much = len(self.pending) >= HANDFUL or self.pending_bytes >= HEAVY
+        return much or bool(self._waiters) or self.bytes >= self.budget
 
     @property
     def has_room(self) -> bool:
@@ -119,7 +128,7 @@ class Outgoing:
             self._unknown, self._why = range(self.stable + 1, stable + 1), error
         self.stable = stable
         while self._marks and self._marks[0][0] <= stable:
-            self.bytes -= self._marks.popleft()[1]
+            self.bytes -= self._marks.pop(0)[1]
         while self._waiters and self._waiters[0][0] <= stable:
             future = heappop(self._waiters)[2]
             if not future.done():

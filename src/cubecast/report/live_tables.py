@@ -21,7 +21,7 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _members(status: Mapping[str, Any]) -> Table:
-    title = f"node {status['node']} of cluster {status['cluster']!r} · {status['clients']} clients"
+    title = f"node {status['node']} of cluster {status['cluster']!r} · clients: {status['clients']}"
     table = _table(title, "member", "incarnation", "address", "state", "bytes queued for it")
     for one in status["members"]:
         state = "alive" if one["alive"] else "gone"
@@ -31,7 +31,7 @@ def _members(status: Mapping[str, Any]) -> Table:
 
 def _topics(status: Mapping[str, Any]) -> Table:
     shown, in_all = len(status["topics"]), status["topics_in_all"]
-    title = f"{in_all:,} topics" if shown == in_all else f"{shown:,} of {in_all:,} topics, the busy ones first"
+    title = f"topics: {in_all:,}" if shown == in_all else f"{shown:,} of {in_all:,} topics, the busy ones first"
     table = _table(title, "topic", "members", "published here", "not yet stable", "window", "kept", "lag")
     for name, one in status["topics"].items():
         window = f"{one['window']['used']}/{one['window']['size']}"

@@ -39,10 +39,14 @@ async def watch(
             done += 1
             if done != times:
                 await asyncio.sleep(max(0.0, started + interval - monotonic()))
+    if not console.is_terminal:
+        console.print()  # a file gets the last picture, without the end of its last line
 
 
 def picture(said: Said, before: Mapping[str, tuple[float, Mapping[str, Any]]], now: float) -> Group:
-    table = Table(*COLUMNS, box=SIMPLE_HEAD, caption=LEGEND, caption_justify="left", padding=(0, 1))
+    table = Table(box=SIMPLE_HEAD, caption=LEGEND, caption_justify="left", padding=0, show_edge=False)
+    for position, column in enumerate(COLUMNS):
+        table.add_column(column, justify="right" if position else "left", no_wrap=True)
     for address, status in said.statuses.items():
         table.add_row(*_row(address, status, before.get(address), now))
     parts: list[Any] = [table]

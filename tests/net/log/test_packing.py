@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.net.log.packing import LARGE, as_it_came
-from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, opening_and_head
+from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, frames_of
 from cubecast.net.log.store import Store
 from cubecast.protocol.vcube.cubecast.packets import Direct, Publication
 from cubecast.wire.codec import decode, encode
@@ -19,7 +19,10 @@ def packet(kind, payloads):
 
 def frame_of(packed: Packed) -> bytes:
     entry = Entry("news", 5, packed.many, ME, 1.5, *packed[1:])
-    return opening_and_head(entry) + packed.block
+    pieces, (length,) = frames_of([entry])
+    frame = b"".join(pieces)
+    assert len(frame) == length
+    return frame
 
 
 @pytest.mark.parametrize("kind", [Publication, Direct])
@@ -62,3 +65,16 @@ def test_packets_are_read_back_from_the_disk(tmp_path):
         await store.close()
 
     run(story())
+
+
+def test_frames_of_several_batches_lie_one_behind_the_other():
+    batches = [[b"a"], [b"b" * 70_000, b""], [b"c"] * 300]
+    packed = [as_it_came(payloads, None) for payloads in batches]
+    entries = [Entry(f"topic {number}", 7, one.many, ME, 2.5, *one[1:]) for number, one in enumerate(packed)]
+    pieces, lengths = frames_of(entries)
+    data = b"".join(pieces)
+    assert sum(lengths) == len(data)
+    for number, (payloads, length) in enumerate(zip(batches, lengths, strict=True)):
+        record = decode_frame(data[:length])
+        assert (record.topic, record.payloads) == (f"topic {number}", payloads)
+        data = data[length:]

@@ -106,12 +106,12 @@ def test_a_directory_has_one_writer(tmp_path):
 def test_when_too_much_waits_for_the_disk_there_is_no_room(tmp_path):
     async def story():
         store = await Store.open(tmp_path, budget=1000)
-        room = asyncio.Event()
-        store.on_room = room.set
+        room, full = asyncio.Event(), asyncio.Event()
+        store.on_room, store.on_full = room.set, full.set
         store.append("a", *batch(1, 1, 1), 0.0)
-        assert store.has_room
+        assert store.has_room and not full.is_set()
         store.append("a", MessageId(1, 0, 2), [b"x" * 1000], 0.0)
-        assert not store.has_room
+        assert not store.has_room and full.is_set()
         await room.wait()
         assert store.has_room
         await store.close()

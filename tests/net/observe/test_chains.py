@@ -33,7 +33,7 @@ def publication(message: MessageId, *depends: MessageId, messages: int = 1) -> P
 def explained(one: Cubecast, connected: bool = True, most: int = 100) -> list[dict[str, Any]]:
     peers: Any = SimpleNamespace(is_connected=lambda node: connected)
     driver: Any = SimpleNamespace(machine=one)
-    return Chains(describe_held(one.life, 3.0), NodeConfig(retry=0.5), peers, driver).explained(most)
+    return Chains(describe_held(one.life, 3.0, ["t"]), NodeConfig(retry=0.5), peers, driver).explained(most)
 
 
 def test_a_chain_is_followed_to_what_is_missing():

@@ -83,6 +83,7 @@ def test_own_publications_until_they_are_stable():
     assert meter.metadata.parts["payload"] == 5 and min(meter.metadata.parts.values()) > 0
     for child in (1, 2):
         metered.receive(1.25, child, Ack(0, (), "t", (MessageId(0, 0, 1),)))
+    assert not meter._unstable, "a topic at rest leaves nothing behind"
     assert meter.unstable == 0 and meter.stability.count == 2 and meter.stability.sum == pytest.approx(0.5)
 
 

@@ -3,6 +3,8 @@
 import asyncio
 from time import monotonic
 
+import pytest
+
 from cubecast.api.node import Node
 from cubecast.net.observe import views
 from cubecast.net.status import MOST_TOPICS
@@ -96,6 +98,7 @@ def test_a_node_that_left_in_good_order():
     run(main())
 
 
+@pytest.mark.interpreted
 def test_of_very_many_topics_the_busiest_are_told(monkeypatch):
     """Describing all of them would keep the node from delivering."""
     names = [f"topic.{number:04}" for number in range(views.MOST_TOPICS + 150)]

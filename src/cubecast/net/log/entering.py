@@ -6,8 +6,8 @@ View and triggers are the connection's own, not the file's: nothing that happens
 """
 
 import sqlite3
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any, Final
 
 BATCH, INSTEAD, TOPIC, SOURCE, DAMAGE = range(1, 6)
@@ -69,13 +69,19 @@ def prepare(database: sqlite3.Connection) -> None:
     database.executescript(_SCRIPT)
 
 
-def enter(database: sqlite3.Connection, rows: Sequence[Row]) -> None:
+def enter(database: sqlite3.Connection, rows: Iterable[Row]) -> None:
     """All of them; a transaction of their own when they are few enough for one statement."""
-    for begin in range(0, len(rows), MOST):
-        some = rows[begin : begin + MOST]
-        size = next(size for size in SIZES if size >= len(some))
-        database.execute(_statements[size], [*chain.from_iterable(some), *_nothing * (size - len(some))])
+    enter_values(database, [*chain.from_iterable(rows)])
 
 
-def fits(rows: Sequence[Row]) -> bool:
-    return len(rows) <= MOST
+def enter_values(database: sqlite3.Connection, values: Sequence[Any]) -> None:
+    """Rows without what holds each together: so many tuples at a time keep the garbage collector busy."""
+    for begin in range(0, len(values), MOST * WIDTH):
+        some = values[begin : begin + MOST * WIDTH]
+        size = next(size for size in SIZES if size * WIDTH >= len(some))
+        database.execute(_statements[size], [*some, *repeat(None, size * WIDTH - len(some))])
+
+
+def fits(values: Sequence[Any]) -> bool:
+    """Into one statement."""
+    return len(values) <= MOST * WIDTH

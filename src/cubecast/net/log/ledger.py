@@ -23,10 +23,8 @@ class Ledger:
         self._marks = marks
         self._commits = 0
 
-    def commit(self, items: Sequence[Entry | Hole]) -> None:
+    def commit(self, entries: Sequence[Entry], holes: Sequence[Hole] = ()) -> None:
         """All of it is on the disk when this returns; when it raises, nothing of it counts."""
-        holes = [item for item in items if isinstance(item, Hole)]
-        entries = [item for item in items if isinstance(item, Entry)]
         with self._written(entries) as placed:
             self.index.enter(placed, holes)
         if placed:

@@ -7,10 +7,10 @@ so nothing in the file shows which way it was written. Where a file system refus
 """
 
 import errno
+import mmap
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from mmap import mmap
 from pathlib import Path
 
 BLOCK = 4096
@@ -26,7 +26,7 @@ class Output:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
         self._direct: int | None = None
-        self._buffer: mmap | None = None
+        self._buffer: mmap.mmap | None = None
         with suppress(AttributeError, OSError):  # not everywhere
             self._direct = os.open(path, os.O_WRONLY | os.O_DIRECT)
 
@@ -62,20 +62,21 @@ class Output:
     def _write_directly(self, parts: Sequence[bytes], position: int) -> None:
         """By way of the buffer. It lies over the file so that blocks meet blocks."""
         if self._buffer is None:
-            self._buffer = mmap(-1, BUFFER)  # memory that begins with a block
+            self._buffer = _memory(BUFFER)
         buffer = self._buffer
-        begin = end = position % BLOCK
-        base = position - begin
+        begin = position % BLOCK
+        base, room = position - begin, BUFFER - begin
+        buffer.seek(begin)
         for part in parts:
-            done = 0
-            while len(part) - done > BUFFER - end:
-                done += BUFFER - end
-                buffer[end:] = part[done - (BUFFER - end) : done]
+            while len(part) > room:
+                buffer.write(part[:room])
+                part = part[room:]
                 self._flush(base, begin, BUFFER)
-                base, begin, end = base + BUFFER, 0, 0
-            buffer[end : end + len(part) - done] = part[done:] if done else part
-            end += len(part) - done
-        self._flush(base, begin, end)
+                base, begin, room = base + BUFFER, 0, BUFFER
+                buffer.seek(0)
+            buffer.write(part)
+            room -= len(part)
+        self._flush(base, begin, BUFFER - room)
 
     def _flush(self, base: int, begin: int, end: int) -> None:
         """This part of the buffer; `base` is where in the file the buffer begins."""
@@ -98,6 +99,14 @@ class Output:
             os.close(self._direct)
             self._direct = None
             return 0
+
+
+def _memory(size: int) -> mmap.mmap:
+    """Begins with a block; in few large pages where there are any, since the disk's driver looks at each."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(AttributeError, OSError):  # not everywhere
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
 
 
 def _write_all(descriptor: int, data: memoryview, position: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cubecast.net.checksums import checksum
-from cubecast.net.log.record import Packed, pack
+from cubecast.net.log.record import Packed, make_tuple, pack
 from cubecast.protocol.contract import Packet
 from cubecast.wire.codec import PAYLOADS, encode
 
@@ -20,4 +20,6 @@ def as_it_came(payloads: Sequence[bytes], packet: Packet | None) -> Packed:
     frame = packet.frame
     if frame is None:
         frame = packet.frame = encode(packet)
-    return pack(payloads) if len(frame) < LARGE else Packed(len(payloads), frame, checksum(frame), PAYLOADS)
+    if len(frame) < LARGE:
+        return pack(payloads)
+    return make_tuple(Packed, (len(payloads), frame, checksum(frame), PAYLOADS))

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 
 from cubecast.errors import NotDurable
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.log.gathered import Gathered
 from cubecast.net.log.index import Hole
 from cubecast.net.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
-from cubecast.net.log.writer import Item
 
 LINGER = 0.5
 """Seconds that items nobody waits for may gather: a commit costs much the same, however large it is."""
@@ -31,24 +31,45 @@ class _OpenHole:
 
 
 class Pending:
-    """Items get tickets in the order they come; `durable` of them are on the disk."""
+    """Batches and holes get tickets in the order they come; `durable` of them are on the disk.
 
-    def __init__(self, budget: int, put: Callable[[Sequence[Item]], None]) -> None:
+    `on_full` is called when there is no room left although the disk takes what it gets.
+    """
+
+    def __init__(self, budget: int, put: Callable[[Gathered], None], on_full: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self.budget, self._put = budget, put
-        self._turn: list[Item] = []
-        self._turn_bytes = 0
+        self._put, self._on_full = put, on_full
+        self._turn = Gathered()
         self._due: asyncio.TimerHandle | None = None
         self._is_urgent = False
-        self._items: deque[tuple[Item, int]] = deque()
+        self._handed_over: deque[Gathered] = deque()
+        self._tickets = self._bytes = 0
+        """Those handed over: how many were ever given, and what is not on the disk yet."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._holes: dict[Topic, _OpenHole] = {}
-        self.bytes = self.ticket = self.durable = 0
+        self.durable = 0
         self.trouble: NotDurable | None = None
+        self.set_budget(budget)
+
+    def set_budget(self, budget: int) -> None:
+        self._budget = budget
+        self._look_at_room()
+
+    def _look_at_room(self) -> None:
+        self._most = min(ENOUGH, self._budget - self._bytes)
+        """Bytes to gather before the writer gets them."""
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes + self._turn.bytes
+
+    @property
+    def ticket(self) -> int:
+        return self._tickets + len(self._turn)
 
     @property
     def has_room(self) -> bool:
-        return self.bytes < self.budget
+        return self.bytes < self._budget
 
     def add(self, entry: Entry) -> None:
         if self.trouble is not None and not self.has_room:
@@ -56,16 +77,11 @@ class Pending:
             if hole is None:
                 hole = self._holes[entry.topic] = _OpenHole(entry.offset)
             hole.add(entry.first, entry.many)
-        else:
-            self._add(entry, len(entry.block) + RECORD_OVERHEAD)
-
-    def _add(self, item: Item, size: int) -> None:
-        self.ticket += 1
-        self.bytes += size
-        self._items.append((item, size))
-        self._turn.append(item)
-        self._turn_bytes += size
-        if self._turn_bytes > ENOUGH or self.bytes >= self.budget:
+            return
+        turn = self._turn
+        turn.entries.append(entry)
+        turn.bytes += len(entry[5]) + RECORD_OVERHEAD
+        if turn.bytes >= self._most:
             self.hand_over()
         elif self._due is None:
             self._due = self._loop.call_later(LINGER, self.hand_over)
@@ -75,16 +91,24 @@ class Pending:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        items, self._turn, self._turn_bytes = self._turn, [], 0
-        if items:
-            self._put(items)
+        turn = self._turn
+        if turn:
+            self._turn = Gathered()
+            self._handed_over.append(turn)
+            self._tickets += len(turn)
+            self._bytes += turn.bytes
+            self._look_at_room()
+            self._put(turn)
+            if self._most <= 0 and self.trouble is None:
+                self._on_full()
 
     def records(self, topic: Topic, offset: int) -> list[Record]:
         """Those not on the disk, from this offset on."""
         return [
-            item.record().since(offset)
-            for item, _ in self._items
-            if isinstance(item, Entry) and item.topic == topic and item.last >= offset
+            entry.record().since(offset)
+            for gathered in (*self._handed_over, self._turn)
+            for entry in gathered.entries
+            if entry.topic == topic and entry.last >= offset
         ]
 
     def synced(self, ticket: int) -> Awaitable[None]:
@@ -108,23 +132,29 @@ class Pending:
         self._is_urgent = False
         self.hand_over()
 
-    def committed(self, count: int) -> Iterable[Item]:
+    def committed(self, count: int) -> list[Gathered]:
         """So many are on the disk; the new ones among them. Where the disk was full, the holes are written next."""
         new = []
         while self.durable < count:
-            item, size = self._items.popleft()
-            self.bytes -= size
-            self.durable += 1
-            new.append(item)
+            gathered = self._handed_over.popleft()
+            self._bytes -= gathered.bytes
+            self.durable += len(gathered)
+            new.append(gathered)
+        self._look_at_room()
         self.trouble = None
-        holes, self._holes = self._holes, {}
-        for topic, hole in holes.items():
-            self._add(Hole(topic, _damage(topic, hole)), 0)
+        self._write_holes()
         while self._waiters and self._waiters[0][0] <= count:
             future = heappop(self._waiters)[2]
             if not future.done():
                 future.set_result(None)
         return new
+
+    def _write_holes(self) -> None:
+        if self._holes:
+            self._turn.holes += [Hole(topic, _damage(topic, hole)) for topic, hole in self._holes.items()]
+            self._holes = {}
+            if self._due is None:
+                self._due = self._loop.call_later(LINGER, self.hand_over)
 
     def refused(self, trouble: NotDurable) -> None:
         self.trouble = trouble

@@ -5,17 +5,17 @@ of its topic, counted without holes. Records have times that never fall, no two 
 across topics as well. Offsets and order are the node's own: another node delivers in another order.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
 from time import time
 from typing import Protocol
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Packed, Record
+from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Packed, Record, make_tuple
 from cubecast.net.port import Logged
 
 RECENT = 2 << 20
-"""Bytes of the newest records that are kept in memory, so that whoever is nearly live gets there in one step."""
+"""Bytes of the newest records that are kept in memory at most: whoever is nearly live gets there in one step."""
 TICK = 1e-6
 """Seconds; the smallest difference between two times that both floats and people can tell."""
 
@@ -46,46 +46,41 @@ class History:
     """All that a node delivered and still has."""
 
     def __init__(self, store: Store, recent: int = RECENT) -> None:
-        self.store, self._budget = store, recent
+        self.store, self._half = store, recent // 2
         self.mend: Mend | None = None
         """Tries to get what is damaged from peers, where there are any."""
         self.newest_at = store.newest_at
         """The time of the last record."""
-        self._recent: deque[Entry] = deque()
-        self._by_topic: dict[Topic, deque[Entry]] = {}
+        self._older: dict[Topic, list[Entry]] = {}
+        self._recent: dict[Topic, list[Entry]] = {}
+        """By topic. When these are half of what is kept they become the older ones, and the older ones go."""
         self._bytes = 0
 
     def append(self, topic: Topic, first: MessageId, packed: Packed) -> Logged:
-        at = self.newest_at = max(time(), self.newest_at + TICK)
+        at, after = time(), self.newest_at + TICK
+        if at < after:
+            at = after
+        self.newest_at = at
         entry = self.store.append_packed(topic, first, packed, at)
-        self._recent.append(entry)
-        ones = self._by_topic.get(topic)
+        ones = self._recent.get(topic)
         if ones is None:
-            ones = self._by_topic[topic] = deque()
+            ones = self._recent[topic] = []
         ones.append(entry)
         self._bytes += len(packed[1]) + RECORD_OVERHEAD
-        if self._bytes > self._budget:
-            self._forget()
-        return Logged(entry[1], at)
-
-    def _forget(self) -> None:
-        while self._bytes > self._budget:
-            oldest = self._recent.popleft()
-            self._bytes -= len(oldest.block) + RECORD_OVERHEAD
-            ones = self._by_topic[oldest.topic]
-            ones.popleft()
-            if not ones:
-                del self._by_topic[oldest.topic]
+        if self._bytes > self._half:
+            self._older, self._recent, self._bytes = self._recent if self._half else {}, {}, 0
+        return make_tuple(Logged, (entry[1], at))
 
     def recent(self, topic: Topic, offset: int) -> list[Record] | None:
         """From this offset on; None when that is too long ago for memory."""
         if offset > self.store.bounds(topic)[1]:
             return []
-        ones = self._by_topic.get(topic)
-        if ones is None or ones[0].offset > offset:
+        older, recent = self._older.get(topic, []), self._recent.get(topic, [])
+        oldest = next(chain(older, recent), None)
+        if oldest is None or oldest.offset > offset:
             return None
         found: list[Record] = []
-        for entry in reversed(ones):
+        for entry in chain(reversed(recent), reversed(older)):
             if entry.last < offset:
                 break
             found.append(entry.record().since(offset))

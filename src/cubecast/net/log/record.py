@@ -9,6 +9,8 @@ array with the list as one of its elements. The head says which; nothing else of
 """
 
 from collections.abc import Sequence
+from itertools import chain, repeat
+from operator import concat
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is one
 from typing import NamedTuple
@@ -22,6 +24,8 @@ RECORD_OVERHEAD = 200
 """Bytes charged per batch in memory besides its content."""
 MAGIC = b"\xc1LOG"
 OPENING = Struct("<4sIIQ")
+make_tuple = tuple.__new__
+"""Of a named kind, in half of the time that calling the kind takes."""
 encode_block = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(tuple[Topic, int, int, MessageId, float, int, int]).decode
 _decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -134,15 +138,18 @@ class Broken(Exception):  # noqa: N818 - a state of bytes, for whoever read them
     """These bytes are not a frame, or not one as it was written. `args[1]` is the head, when that much is good."""
 
 
-def opening_and_head(entry: Entry) -> bytes:
-    """What precedes the block in its frame."""
-    topic, offset, many, first, at, block, of_block, element = entry
-    head = encode_block((topic, offset, many, first, at, of_block, element))
-    return OPENING.pack(MAGIC, len(head), len(block), _head_checksum(head, len(block))) + head
+def frames_of(entries: Sequence[Entry]) -> tuple[list[bytes], list[int]]:
+    """The pieces of the entries' frames, to be written one after the other, and each frame's length.
 
-
-def _head_checksum(head: bytes | memoryview, block: int) -> int:
-    return checksum(head, block)
+    Column by column: with a step of the interpreter for each entry and field, this took longer than the disk.
+    """
+    topics, offsets, many, firsts, times, blocks, of_blocks, elements = zip(*entries, strict=True)
+    heads = [*map(encode_block, zip(topics, offsets, many, firsts, times, of_blocks, elements, strict=True))]
+    sizes = [*map(len, blocks)]
+    openings = map(OPENING.pack, repeat(MAGIC), map(len, heads), sizes, map(checksum, heads, sizes))
+    beginnings = [*map(concat, openings, heads)]
+    pieces = [*chain.from_iterable(zip(beginnings, blocks, strict=True))]
+    return pieces, [*map(int.__add__, map(len, beginnings), sizes)]
 
 
 def frame_length(data: bytes | memoryview, place: int = 0) -> int:
@@ -159,7 +166,7 @@ def decode_frame(data: bytes | memoryview) -> Record:
         magic, head_size, block_size, of_head = OPENING.unpack_from(data)
         end = OPENING.size + head_size
         head, block = data[OPENING.size : end], data[end:]
-        if magic != MAGIC or len(block) != block_size or of_head != _head_checksum(head, block_size):
+        if magic != MAGIC or len(block) != block_size or of_head != checksum(head, block_size):
             raise Broken("its names do not match their checksum")
         topic, offset, many, first, at, body, element = _decode_head(head)
     except (StructError, msgspec.MsgspecError) as error:

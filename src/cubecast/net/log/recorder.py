@@ -67,7 +67,7 @@ class Recorder:
         self.returning = Returning(self.history, self._patterns, store.directory)
         self.me: tuple[NodeId, int] = (-1, 0)
         """This node's id and incarnation."""
-        store.on_room = self._resume
+        store.on_full, store.on_room = self._pause, self._resume
 
     def reconfigure(self, config: NodeConfig) -> None:
         """What may change while the log is open: how much of it is kept, and what may wait for it."""
@@ -91,7 +91,7 @@ class Recorder:
 
     def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
         """Does it have to wait until the log is filled?"""
-        return self.returning.is_filling and self.records(topic) and self.returning.holds(topic, message, payloads)
+        return self.records(topic) and self.returning.holds(topic, message, payloads)
 
     def withholds(self, notice: GapNotice) -> bool:
         """Is nobody to be told yet that something may be missing?"""
@@ -126,15 +126,15 @@ class Recorder:
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None
     ) -> Logged | None:
         """Its place in the log, when it is recorded. The packet is what it came in, if it holds nothing else."""
-        if not self.records(topic):
+        if not (self._chosen.get(topic) or self.records(topic)):
             return None
-        logged = self.history.append(topic, message, as_it_came(payloads, packet))
-        if self.store.has_room or self._is_paused or self._port is None:
-            return logged
-        self._is_paused = True
-        for number in self._subscriptions:
-            self._port.pause(number)
-        return logged
+        return self.history.append(topic, message, as_it_came(payloads, packet))
+
+    def _pause(self) -> None:
+        if not self._is_paused and self._port is not None:
+            self._is_paused = True
+            for number in self._subscriptions:
+                self._port.pause(number)
 
     def _resume(self) -> None:
         if self._is_paused and self._port is not None:

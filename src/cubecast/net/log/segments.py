@@ -7,12 +7,13 @@ import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.output import Output
-from cubecast.net.log.record import MAGIC, Broken, Entry, decode_frame, frame_length, opening_and_head
+from cubecast.net.log.record import MAGIC, Broken, Entry, decode_frame, frame_length, frames_of
 
 SEGMENT_BYTES = 64 << 20
 MOST = 1 << 31
@@ -70,20 +71,14 @@ class Segments:
             self._file.close()
             self.number, self.end = self.number + 1, 0
             self._file = self._open()
-        placed: list[Placed] = []
-        parts: list[bytes] = []
-        start = self.end
-        for entry in entries:
-            head, block = opening_and_head(entry), entry.block
-            length = len(head) + len(block)
-            parts += head, block
-            placed.append((*entry[:5], self.number, start, length))
-            start += length
-        if self._limit and self.size + start - self.end > self._limit:
+        pieces, lengths = frames_of(entries)
+        *starts, end = accumulate(lengths, initial=self.end)
+        if self._limit and self.size + end - self.end > self._limit:
             raise OSError(errno.ENOSPC, f"the log is full: it may have {self._limit} bytes")
-        self._file.write(parts, self.end)
+        self._file.write(pieces, self.end)
         self._file.sync()
-        return placed
+        names = list(zip(*entries, strict=True))[:5]
+        return list(zip(*names, repeat(self.number), starts, lengths))
 
     def keep(self, placed: Sequence[Placed]) -> None:
         if placed:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.record import Cut, Damage
 
+NOTHING = (-1, 0)
+
 
 @dataclass(slots=True)
 class Shelf:
@@ -23,6 +25,11 @@ class Shelf:
     def note(self, first: MessageId, count: int) -> None:
         """These follow."""
         self.last += count
-        position = first.incarnation, first.counter + count - 1
-        if self.newest.get(first.source, (-1, 0)) < position:
-            self.newest[first.source] = position
+        source, incarnation, counter = first
+        position = incarnation, counter + count - 1
+        if self.newest.get(source, NOTHING) < position:
+            self.newest[source] = position
+
+    def commit(self, last: int) -> None:
+        """Everything up to this offset is in the database."""
+        self.committed = max(self.committed, last)

@@ -26,7 +26,7 @@ from cubecast.net.log.damage import fitting
 from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.pending import Pending
 from cubecast.net.log.reader import Reader
-from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record, pack
+from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record, make_tuple, pack
 from cubecast.net.log.recovery import Opened, open_log
 from cubecast.net.log.retention import Janitor, Kept, Retention
 from cubecast.net.log.shelf import Shelf
@@ -51,8 +51,10 @@ class Store:
         self._closed = False
         self.on_room: Callable[[], None] = lambda: None
         """Called when there is room again, or no use in waiting for it."""
+        self.on_full: Callable[[], None] = lambda: None
+        """Called with each batch that leaves no room for more; it is taken nevertheless."""
         self._writer = Writer(opened.ledger, self._from_thread(self._committed), self._from_thread(self._refused))
-        self._pending = Pending(budget, self._writer.put)
+        self._pending = Pending(budget, self._writer.put, lambda: self.on_full())
         self._reader = Reader(directory)
         self._reading = ThreadPoolExecutor(1, "cubecast log reader")
         self._janitor = Janitor(retention)
@@ -79,7 +81,7 @@ class Store:
         self._writer.call(lambda ledger: ledger.segments.set_limit(size))
 
     def set_budget(self, budget: int) -> None:
-        self._pending.budget = budget
+        self._pending.set_budget(budget)
 
     # Writing
 
@@ -93,11 +95,13 @@ class Store:
         shelf = self._shelves.get(topic)
         if shelf is None:
             shelf = self._shelves[topic] = Shelf(topic)
-        offset = shelf.last + 1
-        at = self.newest_at = max(at, self.newest_at)
+        if at < self.newest_at:
+            at = self.newest_at
+        else:
+            self.newest_at = at
         many, block, checksum, element = packed
+        entry = make_tuple(Entry, (topic, shelf.last + 1, many, first, at, block, checksum, element))
         shelf.note(first, many)
-        entry = Entry(topic, offset, many, first, at, block, checksum, element)
         self._pending.add(entry)
         return entry
 
@@ -156,13 +160,12 @@ class Store:
 
     def _committed(self, count: int) -> None:
         had_room, trouble = self.has_room, self.trouble
-        for item in self._pending.committed(count):
-            shelf = self._shelves[item.topic]
-            if isinstance(item, Entry):
-                shelf.committed = item.last
-            else:
-                shelf.committed = item.damage.last
-                shelf.damaged.append(item.damage)
+        for gathered in self._pending.committed(count):
+            for entry in {entry[0]: entry for entry in gathered.entries}.values():
+                self._shelves[entry.topic].commit(entry.last)
+            for topic, damage in gathered.holes:
+                self._shelves[topic].commit(damage.last)
+                self._shelves[topic].damaged.append(damage)
         if trouble is not None:
             log.warning("the log in %s is written again", self.directory)
         if self.has_room and not had_room:

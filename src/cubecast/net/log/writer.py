@@ -8,13 +8,12 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import monotonic
 from typing import TypeAlias
 
-from cubecast.net.log.index import Hole
+from cubecast.net.log.gathered import Gathered
 from cubecast.net.log.ledger import Ledger
-from cubecast.net.log.record import Entry
 
 log = logging.getLogger(__name__)
 
@@ -23,27 +22,26 @@ TRY_AGAIN_AFTER = 0.25
 MOST_AT_ONCE = 4096
 """Batches of one transaction."""
 
-Item: TypeAlias = Entry | Hole
 Task: TypeAlias = Callable[[Ledger], None]
 
 
 class Writer:
-    """`on_committed` hears how many items are on the disk, `on_refused` why they are not; both in this thread."""
+    """`on_committed` hears how much is on the disk, `on_refused` why it is not; both in this thread."""
 
     def __init__(
         self, ledger: Ledger, on_committed: Callable[[int], None], on_refused: Callable[[Exception], None]
     ) -> None:
         self._ledger, self._on_committed, self._on_refused = ledger, on_committed, on_refused
-        self._queue: queue.SimpleQueue[Sequence[Item] | Task | None] = queue.SimpleQueue()
-        self._waiting: list[Item] = []
+        self._queue: queue.SimpleQueue[Gathered | Task | None] = queue.SimpleQueue()
+        self._waiting: list[Gathered] = []
         self._committed = 0
         self._next_try = 0.0
         self._ends = False
         self._thread = threading.Thread(target=self._run, name="cubecast log", daemon=True)
         self._thread.start()
 
-    def put(self, items: Sequence[Item]) -> None:
-        self._queue.put(items)
+    def put(self, gathered: Gathered) -> None:
+        self._queue.put(gathered)
 
     def call(self, task: Task) -> None:
         """Something else to be done to the database, after what came before."""
@@ -57,6 +55,10 @@ class Writer:
 
     # In the thread
 
+    @property
+    def _many(self) -> int:
+        return sum(map(len, self._waiting))
+
     def _run(self) -> None:
         while not self._ends:
             task = self._collect()
@@ -65,7 +67,7 @@ class Writer:
             if task is not None:
                 self._do(task)
         if self._waiting:
-            log.error("the log ends without %d batches that the disk did not take", len(self._waiting))
+            log.error("the log ends without %d batches that the disk did not take", self._many)
         self._close()
 
     def _collect(self) -> Task | None:
@@ -73,9 +75,9 @@ class Writer:
         patience = max(0.0, self._next_try - monotonic()) if self._waiting else None
         try:
             got = self._queue.get(timeout=patience)
-            while got is not None and not callable(got):
-                self._waiting.extend(got)
-                if len(self._waiting) >= MOST_AT_ONCE:
+            while isinstance(got, Gathered):
+                self._waiting.append(got)
+                if self._many >= MOST_AT_ONCE:
                     return None
                 got = self._queue.get_nowait()
         except queue.Empty:
@@ -85,14 +87,15 @@ class Writer:
 
     def _write(self) -> None:
         try:
-            self._ledger.commit(self._waiting)
+            entries = [entry for gathered in self._waiting for entry in gathered.entries]
+            self._ledger.commit(entries, [hole for gathered in self._waiting for hole in gathered.holes])
         except Exception as error:  # whatever it is: a thread that died would be a log that hangs without a word
             if not isinstance(error, sqlite3.Error | OSError):
                 log.exception("a mistake in the log")
             self._next_try = monotonic() + TRY_AGAIN_AFTER
             self._on_refused(error)
         else:
-            self._committed += len(self._waiting)
+            self._committed += self._many
             self._waiting = []
             self._next_try = 0.0
             self._on_committed(self._committed)

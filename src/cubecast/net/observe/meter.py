@@ -157,6 +157,8 @@ class Meter:
             self.stability.add(now - since, last - first + 1)
             if self.on_stable is not None:
                 self.on_stable(now, effect.topic, first, since)
+        if unstable is not None and not unstable:
+            del self._unstable[effect.topic]  # most topics rest most of the time
 
     def _repeats(self, effects: Effects) -> None:
         """What is sent because time passed was sent before and not answered."""
