@@ -8,19 +8,22 @@ the name of the client that published it, put there by its node where security i
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.security.stamp import OPENING, split
 
-MARK = 0xC1
+MARK: Final = 0xC1
 """A byte that neither UTF-8, JSON nor MessagePack ever begins with."""
-BYTES, TEXT, JSON, HEADED = range(4)
+BYTES: Final = 0
+TEXT: Final = 1
+JSON: Final = 2
+HEADED: Final = 3
 
-_PREFIXES = tuple(bytes([MARK, kind]) for kind in range(4))
-_first = itemgetter(0)
+_PREFIXES: Final = tuple(bytes([MARK, kind]) for kind in range(4))
+_first: Final = itemgetter(0)
 _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 _encode_headed = msgspec.msgpack.Encoder().encode

@@ -8,7 +8,7 @@ from cubecast.api.dropped import named_gap
 from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Batch, Gap, Origin, Replier
 from cubecast.errors import CubecastError
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.log.since import PublisherCut
 from cubecast.net.port import GapNotice, Logged
 
@@ -23,18 +23,24 @@ class Handover:
     def __init__(self, life: Lifecycle, on_batch: OnBatch, on_gap: OnGap | None, client: Replier | None) -> None:
         self._life, self._client = life, client
         self._call, self._call_gap = on_batch, on_gap
+        self._origins: dict[NodeId, Origin] = {}
+        """The last one of each publisher: most of what comes from it is like what came before."""
 
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         if not self._life.ended:
-            source, incarnation, counter = first
-            if logged is None:
-                origin = Origin(topic, source, incarnation, self._client)
-            else:
-                origin = Origin(topic, source, incarnation, self._client, logged[0] - counter, logged[1])
             try:
-                self._call(Batch(origin, counter, payloads))
+                self._call(Batch(self._origin(topic, first, logged), first[2], payloads))
             except Exception as error:
                 self._report(error)
+
+    def _origin(self, topic: Topic, first: MessageId, logged: Logged | None) -> Origin:
+        source, incarnation, counter = first
+        if logged is not None:
+            return Origin(topic, source, incarnation, self._client, logged[0] - counter, logged[1])
+        origin = self._origins.get(source)
+        if origin is None or origin[0] != topic or origin[2] != incarnation:
+            origin = self._origins[source] = Origin(topic, source, incarnation, self._client)
+        return origin
 
     def on_gap(self, gap: GapNotice) -> None:
         if self._call_gap is not None and not self._life.ended:

@@ -7,16 +7,17 @@ No task, stream or future per frame. What a connection may hold for a peer that 
 import asyncio
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.framing import HEADER, MAX_FRAME, Splitter, header
+from cubecast.net.framing import HEADER_BYTES, MAX_FRAME, Splitter, header
 from cubecast.net.turn import Turn
 
-DEFAULT_BUDGET = 32 << 20
-FULL_ABOVE, ROOM_BELOW = 1 << 20, 1 << 18
+DEFAULT_BUDGET: Final = 32 << 20
+FULL_ABOVE: Final = 1 << 20
+ROOM_BELOW: Final = 1 << 18
 """Bytes that wait for the peer to read: with more a connection is full, with less it has room again."""
-MUCH = 1 << 15
+MUCH: Final = 1 << 15
 """Bytes that are worth handing over piece by piece: joining them would cost more."""
 
 
@@ -72,7 +73,7 @@ class Connection(asyncio.Protocol):
             self.turn.add(self.flush)
         out.append(header(frame) if head is None else head)
         out.append(frame)
-        self._out_bytes += len(frame) + HEADER.size
+        self._out_bytes += len(frame) + HEADER_BYTES
         if self._out_bytes > FULL_ABOVE:
             self.flush()  # so that who sends much in one turn learns in it that the connection is full
 

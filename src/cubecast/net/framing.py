@@ -6,25 +6,30 @@ The inverted length tells a damaged length at once, instead of waiting for a fra
 """
 
 from struct import Struct
+from typing import Final
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.checksums import checksum
 
-HEADER = Struct(">IIQ")
-MAX_FRAME = (1 << 20) + (1 << 17)
+HEADER: Final = Struct(">IIQ")
+HEADER_BYTES: Final = 16
+MAX_FRAME: Final = (1 << 20) + (1 << 17)
 """A largest packet with its envelope."""
-_INVERTED = 0xFFFFFFFF
-_TLS = 0x1603
+_INVERTED: Final = 0xFFFFFFFF
+_TLS: Final = 0x1603
 """How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""
 
 
-MOST_PIECES = 64
+MOST_PIECES: Final = 64
 """More are joined before the frame is complete: each piece takes some memory of its own."""
+
+_pack: Final = HEADER.pack
+_unpack: Final = HEADER.unpack_from
 
 
 def header(frame: bytes) -> bytes:
     length = len(frame)
-    return HEADER.pack(length, length ^ _INVERTED, checksum(frame))
+    return _pack(length, length ^ _INVERTED, checksum(frame))
 
 
 def framed(frame: bytes) -> bytes:
@@ -41,15 +46,15 @@ class Splitter:
         self._pieces: list[bytes] = []
         self._size = 0
         """Of the pieces."""
-        self._need = HEADER.size
+        self._need = HEADER_BYTES
         """With so many bytes there is more to know: the length of the frame, then all of it."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now; raises RemoteProtocolError for what no correct peer sends."""
-        if not self._pieces and HEADER.size < len(data) <= self.most:
-            length, inverted, expected = HEADER.unpack_from(data)
-            if length == len(data) - HEADER.size == inverted ^ _INVERTED:
-                frame = data[HEADER.size :]
+        if not self._pieces and HEADER_BYTES < len(data) <= self.most:
+            length, inverted, expected = _unpack(data)
+            if length == len(data) - HEADER_BYTES == inverted ^ _INVERTED:
+                frame = data[HEADER_BYTES:]
                 if expected == checksum(frame):
                     return [frame]  # the usual case: one frame, whole and sound
         frames: list[bytes] = []
@@ -70,24 +75,24 @@ class Splitter:
     def _put_together(self, frames: list[bytes]) -> bytes:
         """The pieces make a frame, or at least its header, now; what is to be split yet. Frames are copied once."""
         pieces, self._pieces = self._pieces, []
-        if self._need == HEADER.size or len(pieces[0]) < HEADER.size:
+        if self._need == HEADER_BYTES or len(pieces[0]) < HEADER_BYTES:
             return b"".join(pieces)
         last, surplus = pieces[-1], self._size - self._need
         body: list[bytes | memoryview] = [
-            memoryview(pieces[0])[HEADER.size :],
+            memoryview(pieces[0])[HEADER_BYTES:],
             *pieces[1:-1],
             memoryview(last)[: len(last) - surplus],
         ]
-        frames.append(_checked(b"".join(body), pieces[0][: HEADER.size]))
+        frames.append(_checked(b"".join(body), pieces[0][:HEADER_BYTES]))
         return last[len(last) - surplus :]
 
     def _split(self, data: bytes, frames: list[bytes]) -> int:
         """Adds the complete frames; where the incomplete one begins."""
-        position, end, size = 0, len(data), HEADER.size
-        unpack, most = HEADER.unpack_from, self.most
+        position, end, size = 0, len(data), HEADER_BYTES
+        most = self.most
         self._need = size
         while end - position >= size:
-            length, inverted, _ = unpack(data, position)
+            length, inverted, _ = _unpack(data, position)
             if not 0 < length <= most or length ^ inverted != _INVERTED:
                 if length >> 16 == _TLS:
                     raise RemoteProtocolError("it speaks TLS, which is not spoken here")
@@ -102,6 +107,6 @@ class Splitter:
 
 
 def _checked(frame: bytes, head: bytes) -> bytes:
-    if HEADER.unpack(head)[2] != checksum(frame):
+    if _unpack(head)[2] != checksum(frame):
         raise RemoteProtocolError(f"a frame of {len(frame)} bytes was damaged on its way")
     return frame

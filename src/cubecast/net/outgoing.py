@@ -7,15 +7,16 @@ closed nothing more is handed to it: it piles up here and leaves as few large ba
 import asyncio
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from typing import Final
 
 from cubecast.errors import CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
-HANDFUL = 64
-HEAVY = 16 << 10
+HANDFUL: Final = 64
+HEAVY: Final = 16 << 10
 """Bytes that are company enough."""
-ENOUGH = 1024
+ENOUGH: Final = 1024
 """Messages that wait in the machine: with so many it can always fill a batch."""
 
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONTROL = 0xFF
+CONTROL: Final = 0xFF
 """First byte of frames about links and places; packet tags stay below."""
-NOTE = 0x01
+NOTE: Final = 0x01
 """Second byte of frames that observing nodes exchange; no list of places begins with it."""
 REFUSALS_THAT_PROVE = 2
 """So many refused connections in a row say that no process is there."""
 CALLS_AT_ONCE = 8
 """A newcomer to a large cluster calls its members by and by, so that they have time to answer."""
-SMALL = 4096
+SMALL: Final = 4096
 """Bytes of a frame whose time matters more than what it might share a write with."""
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5)
 

@@ -3,16 +3,58 @@
 A machine owns no clock, socket, thread, global random or log. Time is the first argument of every entry point, timers
 are effects and later inputs, randomness is injected. Two drivers interpret effects, `sim.world` and `net.driver`, and
 both end in `assert_never`, so a new effect cannot be forgotten.
-
-Effects are not frozen: building a frozen dataclass costs three times as much, and the simulator builds millions.
-Nobody but their maker and one driver ever holds them.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
-from cubecast.ids import Counter, MessageId, NodeId, Topic
+from cubecast.ids import NodeId, Topic
+from cubecast.protocol.effects import (
+    Acknowledged,
+    CancelTimer,
+    Cut,
+    Deliver,
+    Effect,
+    Effects,
+    Failed,
+    Gap,
+    InterestKnown,
+    InterestMatched,
+    Observe,
+    Published,
+    Reincarnated,
+    Send,
+    SetTimer,
+    Subscribed,
+    Unsubscribed,
+)
+
+__all__ = [
+    "Acknowledged",
+    "Bulk",
+    "CancelTimer",
+    "Cut",
+    "Deliver",
+    "Effect",
+    "Effects",
+    "Failed",
+    "Follower",
+    "Gap",
+    "Interest",
+    "InterestKnown",
+    "InterestMatched",
+    "Machine",
+    "Observe",
+    "Outcomes",
+    "Packet",
+    "Published",
+    "Reincarnated",
+    "Send",
+    "SetTimer",
+    "Subscribed",
+    "Unsubscribed",
+]
 
 
 @dataclass(slots=True)
@@ -32,159 +74,6 @@ class Packet:
 
     born: float = field(default=0.0, init=False, repr=False, compare=False)
     """When it was first sent (simulated) or arrived here (live), kept by the driver; it does not travel."""
-
-
-@dataclass(slots=True)
-class Send:
-    """Hand the packet to the network, one copy per peer, in this order."""
-
-    peers: tuple[NodeId, ...]
-    packet: Any
-
-
-@dataclass(slots=True)
-class Deliver:
-    """Give a batch of one publisher, with consecutive counters from that of `message`, to the application."""
-
-    topic: Topic
-    message: MessageId
-    payloads: Sequence[bytes]
-    packet: Any = field(default=None, repr=False, compare=False)
-    """Which holds exactly this batch, where one does: drivers may use its encoded form."""
-
-
-@dataclass(slots=True)
-class Published:
-    """An own publication got its place in the causal order: `count` messages from `counter`.
-
-    `dependencies` are those of the first; each further message of the batch depends on the one before it.
-    """
-
-    topic: Topic
-    counter: Counter
-    count: int
-    dependencies: tuple[MessageId, ...]
-
-
-@dataclass(slots=True)
-class Acknowledged:
-    """Own publications up to and including `counter` reached everyone they were addressed to."""
-
-    topic: Topic
-    counter: Counter
-
-
-@dataclass(slots=True)
-class Failed:
-    """Own publications from `counter` definitely reached nobody."""
-
-    topic: Topic
-    counter: Counter
-    count: int
-    reason: str
-
-
-@dataclass(slots=True)
-class Cut:
-    """The starting cut of this node's subscription for one source: nothing up to `last_excluded` is for us."""
-
-    topic: Topic
-    last_excluded: MessageId
-
-
-@dataclass(slots=True)
-class Subscribed:
-    """The subscription is confirmed: whatever is published from now on, anywhere, arrives."""
-
-    topic: Topic
-    cut: tuple[MessageId, ...] = ()
-
-
-@dataclass(slots=True)
-class Unsubscribed:
-    """Nothing of this topic will be delivered any more."""
-
-    topic: Topic
-
-
-@dataclass(slots=True)
-class InterestMatched:
-    """The interest the application declared makes this node subscribe to a topic, or, not `on`, leave it.
-
-    What follows is as if the application had asked for it by name.
-    """
-
-    topic: Topic
-    on: bool
-
-
-@dataclass(slots=True)
-class InterestKnown:
-    """Whatever is published from now on, anywhere, to a topic the interest matches, arrives: old topics and new."""
-
-
-@dataclass(slots=True)
-class Gap:
-    """These messages will never be delivered to this subscription; the application must know before what follows."""
-
-    topic: Topic
-    missing: tuple[MessageId, ...]
-    reason: str
-
-
-@dataclass(slots=True)
-class Reincarnated:
-    """Others hold this node's incarnation faulty: its history ends here, what follows belongs to the new incarnation.
-
-    Subscriptions to `topics` end with the old incarnation and are opened again in the new one.
-    """
-
-    incarnation: int
-    topics: tuple[Topic, ...]
-
-
-@dataclass(slots=True)
-class SetTimer:
-    """Call `on_timer(timer)` at that time; setting a timer again moves it."""
-
-    timer: Hashable
-    at: float
-
-
-@dataclass(slots=True)
-class CancelTimer:
-    timer: Hashable
-
-
-@dataclass(slots=True)
-class Observe:
-    """Something worth a trace row that changes nothing: kind is one of suspect, view, discard."""
-
-    kind: str
-    topic: Topic | None = None
-    message: MessageId | None = None
-    peer: NodeId | None = None
-    detail: str = field(default="")
-
-
-Effect: TypeAlias = (
-    Send
-    | Deliver
-    | Published
-    | Acknowledged
-    | Failed
-    | Cut
-    | Subscribed
-    | Unsubscribed
-    | InterestMatched
-    | InterestKnown
-    | Gap
-    | Reincarnated
-    | SetTimer
-    | CancelTimer
-    | Observe
-)
-Effects: TypeAlias = list[Effect]
 
 
 class Machine(Protocol):

@@ -5,7 +5,7 @@ Whatever does not decode to exactly the declared types is refused with RemotePro
 
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
@@ -18,25 +18,25 @@ from cubecast.protocol.vcube.packets import MOST_SOURCES, OperationAck, Pub, Pub
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
 
 # Tags are part of the format: append, never renumber.
-PACKETS: tuple[type, ...] = (
+PACKETS: Final[tuple[type, ...]] = (
     *(Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, CausalPacket, Bundle, AckBundle),
     *FIRST_PACKETS,
     Membership,
     *LATER_PACKETS,
 )
-MAX_PACKET_BYTES = (1 << 20) + (1 << 16)
+MAX_PACKET_BYTES: Final = (1 << 20) + (1 << 16)
 """A message of a mebibyte, and room for what the protocol says about it."""
 
-SMALL = 2048
+SMALL: Final = 2048
 """Bytes that are copied faster than a view of them is made."""
 
-_encoder = msgspec.msgpack.Encoder()
-_names = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
-_values = {cls: attrgetter(*names) for cls, names in _names.items()}
-_PUB = PACKETS.index(Pub)
-PAYLOADS = _names[Publication].index("payloads")
+_encode: Final = msgspec.msgpack.Encoder().encode
+_names: Final = {cls: tuple(field.name for field in fields(cls) if field.init) for cls in PACKETS}
+_values: Final = {cls: attrgetter(*names) for cls, names in _names.items()}
+_PUB: Final = PACKETS.index(Pub)
+PAYLOADS: Final = _names[Publication].index("payloads")
 """Which element of the array a publication's messages are."""
-_tags = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
+_tags: Final = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 
 
 def _decoder(cls: type) -> msgspec.msgpack.Decoder[Any]:
@@ -44,7 +44,7 @@ def _decoder(cls: type) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(tuple[tuple(hints[name] for name in _names[cls])])  # type: ignore[misc]
 
 
-_decoders = [_decoder(cls) for cls in PACKETS]
+_decode: Final = [_decoder(cls).decode for cls in PACKETS]
 
 
 def _check_sources(message: MessageId, barrier: tuple[MessageId, ...]) -> None:
@@ -55,7 +55,7 @@ def _check_sources(message: MessageId, barrier: tuple[MessageId, ...]) -> None:
 
 def encode(packet: Any) -> bytes:
     cls = type(packet)
-    return _tags[cls] + _encoder.encode(_values[cls](packet))
+    return _tags[cls] + _encode(_values[cls](packet))
 
 
 def decode(data: bytes) -> Any:
@@ -65,7 +65,7 @@ def decode(data: bytes) -> Any:
     if tag >= len(PACKETS):
         raise RemoteProtocolError(f"unknown packet tag {tag}")
     try:
-        values = _decoders[tag].decode(data[1:] if len(data) < SMALL else memoryview(data)[1:])
+        values = _decode[tag](data[1:] if len(data) < SMALL else memoryview(data)[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"malformed {PACKETS[tag].__name__}: {error}") from None
     if tag == _PUB:

@@ -6,6 +6,7 @@ covered, and a gap would go unannounced.
 """
 
 from operator import itemgetter
+from typing import Final
 
 from cubecast.ids import Counter, MessageId
 from cubecast.protocol.vcube.cubecast.copies import Copy
@@ -17,7 +18,7 @@ ENTRY_BYTES, START_BYTES = 40, 16
 """Their numbers when they are as large as they can be."""
 
 
-_source = itemgetter(0)
+_source: Final = itemgetter(0)
 
 
 class _Entry:
@@ -48,6 +49,7 @@ class Barrier:
     def delivered(self, copy: Copy) -> None:
         entries = self._entries
         for node, incarnation, counter, _, _ in copy.packet.dependencies:
+            entry: _Entry | None
             entry = entries.get((node, incarnation))  # type: ignore[call-overload]  # cheaper than making a Life
             if entry is not None and entry.counter <= counter:
                 entry.covered = True

@@ -1,10 +1,12 @@
 """A publication a node keeps until it is stable, and how far it is with handing it on."""
 
+from typing import Final
+
 from cubecast.ids import Counter, NodeId
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.packets import Direct, Life, Publication
 
-EVERYBODY = -1  # as a mask
+EVERYBODY: Final = -1  # as a mask
 
 
 class Copy:

@@ -145,6 +145,7 @@ class Delivery:
         known = self._progress
         for dependency in copy.packet.dependencies:
             node, incarnation, counter, _, _ = dependency
+            progress: _Progress | None
             progress = known.get((node, incarnation))  # type: ignore[call-overload]  # cheaper than making a Life
             if progress is None or progress.last < counter:
                 source = Life(node, incarnation)

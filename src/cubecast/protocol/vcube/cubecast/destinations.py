@@ -1,10 +1,12 @@
 """Whom a publication is for: members, not nodes. Fixed by the source, carried whole, cut into blocks by forwarders."""
 
+from typing import Final
+
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.vcube.cubecast.packets import Bitmap, Member, bitmap, mask_from
 
 Epoch = tuple[Incarnation, int]
-FIRST_EPOCH: Epoch = (0, 1)
+FIRST_EPOCH: Final[Epoch] = (0, 1)
 
 
 class Destinations:
@@ -28,7 +30,7 @@ class Destinations:
 
     def epoch(self, node: NodeId) -> Epoch:
         """Of a node that is in the mask."""
-        return self._epochs.get(node, FIRST_EPOCH)
+        return self._epochs[node] if self.later >> node & 1 else FIRST_EPOCH
 
     def without(self, other: "Destinations") -> int:
         """Mask of the nodes whose member is here and not in the other."""
@@ -43,4 +45,4 @@ class Destinations:
         return Destinations(self.mask & mask, tuple(one for one in self.epochs if mask >> one.node & 1))
 
 
-NOBODY = Destinations(0, ())
+NOBODY: Final = Destinations(0, ())

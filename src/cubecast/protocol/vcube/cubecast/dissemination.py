@@ -9,6 +9,7 @@ which answers for itself alone.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
@@ -19,7 +20,7 @@ from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.postponing import Postponing
 from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of, mask_of
 
-MOST_PLANS = 64
+MOST_PLANS: Final = 64
 
 
 class Dissemination:

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from cubecast.errors import BadInput
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
-MOST_MESSAGES = 65_536
+MOST_MESSAGES: Final = 65_536
 """Per publication, whoever publishes it: nodes may choose different `max_batch`."""
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import accumulate, islice
+from typing import Final
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Acknowledged, Published, Subscribed
@@ -19,7 +20,7 @@ from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.views import View
 from cubecast.protocol.vcube.topology import ids_of
 
-DIRECT_BYTES = 16 << 10
+DIRECT_BYTES: Final = 16 << 10
 """Larger publications are worth sharing the work of sending them."""
 
 

@@ -1,5 +1,7 @@
 """What no correct peer sends is refused before any state changes."""
 
+from typing import Final
+
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.cubecast.announcements import MOST_PARTS
@@ -22,7 +24,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
 )
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES, Parameters
 
-KINDS = frozenset(PACKETS)
+KINDS: Final = frozenset(PACKETS)
 
 
 class Validator:
