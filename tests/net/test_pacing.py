@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.net.config import NodeConfig
 from cubecast.net.local_port import LocalPort
-from cubecast.net.outgoing import HANDFUL, HEAVY
+from cubecast.net.outgoing import COMPANY, HEAVY
 from cubecast.net.pacing import LOOK_EVERY, MOST, SCARCE, STEEPNESS, Pace, ProcessorWaits
 from support.cluster import cluster
 from support.running import run, until
@@ -160,7 +160,7 @@ def test_what_somebody_waits_for_takes_everything_along_at_once(later):
     run(main())
 
 
-@pytest.mark.parametrize("payloads", [[b"x"] * HANDFUL, [bytes(HEAVY)]], ids=["many", "heavy"])
+@pytest.mark.parametrize("payloads", [[b"x"] * COMPANY, [bytes(HEAVY)]], ids=["many", "heavy"])
 @pytest.mark.parametrize("later", [False, True], ids=["in one turn", "one after the other"])
 def test_much_needs_no_company(payloads, later):
     async def main():
@@ -192,7 +192,7 @@ def test_publishing_on_and_on_does_not_put_the_departure_off():
         port.publish("a", [b"x"])
         await a_few_turns()
         for _ in range(5):
-            port.publish("a", [b"x"] * HANDFUL)
+            port.publish("a", [b"x"] * COMPANY)
             await asyncio.sleep(0)
         assert calls
 

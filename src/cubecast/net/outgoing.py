@@ -14,8 +14,9 @@ from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
 HANDFUL: Final = 64
+COMPANY: Final = 256
 HEAVY: Final = 16 << 10
-"""Bytes that are company enough."""
+"""So many messages or bytes are company enough."""
 ENOUGH: Final = 1024
 """Messages that wait in the machine: with so many it can always fill a batch."""
 
@@ -79,7 +80,7 @@ class Outgoing:
     @property
     def is_urgent(self) -> bool:
         """Has it nothing to gain from waiting for company, or does somebody wait for it?"""
-        much = len(self.pending) >= HANDFUL or self.pending_bytes >= HEAVY
+        much = len(self.pending) >= COMPANY or self.pending_bytes >= HEAVY
         return much or bool(self._waiters) or self.bytes >= self.budget
 
     @property
