@@ -9,6 +9,7 @@ Every member publishes and subscribes one topic; every delivery is checked for p
 processes of their own. Rows of one table take turns, and of each the best of its repetitions is printed; what came out
 of order or was lost is added up over all of them. CPU time is the members', without servers.
 
+The last row of a table of latencies is no system: TCP between all members and nothing else, as fast as Python can be.
 `make compiled` beforehand, and cubecast has a second row in each comparison: the same sources, compiled.
 
 Systems whose Python package or server program is not installed are left out with a line that says so. Debian's packages
@@ -27,7 +28,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.peers.known import PEERS, Known
+from bench.peers.known import FLOOR, PEERS, Known
 from cubecast.experiments.live_load.cluster import Measured, measure
 from cubecast.experiments.live_load.load import Load
 
@@ -111,7 +112,7 @@ def tables(peers: list[Known]) -> list[Table]:
     for rate in (100.0, 1000.0):
         slow = replace(CHAT, publish="rate", rate=rate)
         title = f"8 members, 64 bytes, {rate:.0f} messages/s each"
-        made.append(Table("latency", title, _side_by_side(slow, peers)))
+        made.append(Table("latency", title, (*_side_by_side(slow, peers), Row(FLOOR.name, slow, FLOOR))))
     return made
 
 

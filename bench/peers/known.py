@@ -53,3 +53,5 @@ PEERS = (
     Known("Mosquitto", "paho", "mosquitto", "member", ("mosquitto",), servers.mosquitto),
     Known("RabbitMQ", "aio_pika", "rabbitmq", "member", ("rabbitmq-server", "epmd"), servers.rabbitmq),
 )
+FLOOR = Known("TCP and nothing else", "uvloop", "bare", "mesh")
+"""No system: what the others' latencies are above. Nothing holds it back, so it is for fixed rates only."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from bench import live_peers
 from bench.peers import servers
-from bench.peers.known import PEERS, Known
+from bench.peers.known import FLOOR, PEERS, Known
 
 from cubecast.errors import CubecastError
 from cubecast.experiments.live_load.cluster import Measured, measure
@@ -44,7 +44,7 @@ def test_members_of_a_peer_hear_each_other(peer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("peer", PRESENT, ids=lambda peer: peer.name)
+@pytest.mark.parametrize("peer", [*PRESENT, FLOOR], ids=lambda peer: peer.name)
 def test_at_a_rate_every_delivery_is_timed(peer):
     with peer.running() as body:
         found = measure(replace(SMALL, publish="rate", rate=50.0), 0.5, warm_up=0.1, body=body)

@@ -27,11 +27,12 @@ class Talker:
         self.run_source = -1
         self._orders: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def introduce(self, address: str) -> None:
-        """Say where this member is; returns when everybody has."""
+    async def introduce(self, address: str) -> list[str]:
+        """Say where this member is; where everybody is, once all have said so."""
         asyncio.get_running_loop().add_reader(self.pipe.fileno(), lambda: self._orders.put_nowait(self.pipe.recv()))
         self.pipe.send(address)
-        await self._orders.get()
+        addresses: list[str] = await self._orders.get()
+        return addresses
 
     async def obey(self, write: Callable[[], Awaitable[None]]) -> None:
         """Until it is told to end; `write` publishes as long as `publishing` says."""
