@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cubecast.protocol.contract import Send
+from cubecast.protocol.effects import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.config import SimConfig

@@ -25,14 +25,22 @@ class CompiledWheel(BuildHookInterface):  # type: ignore[type-arg]  # hatchling'
         self._copy = TemporaryDirectory()
         root = Path(self._copy.name)
         shutil.copytree(Path(self.root) / "src" / "cubecast", root / "cubecast")
-        found = {str(path.relative_to(root)) for pattern in self.config["modules"] for path in root.glob(pattern)}
-        modules = sorted(found - set(self.config["interpreted"]))
+        modules = self._modules(root)
         self.app.display_info(f"compiling {len(modules)} modules, which takes about a minute")
         self._compile(root, modules)
         for library in [*root.glob("*.so"), *(root / "cubecast").rglob("*.so")]:
             build_data["force_include"][str(library)] = str(library.relative_to(root))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
+
+    def _modules(self, root: Path) -> list[str]:
+        found: set[str] = set()
+        for pattern in self.config["modules"]:
+            named = {str(path.relative_to(root)) for path in root.glob(pattern)}
+            if not named:
+                raise SystemExit(f"pyproject.toml wants {pattern} compiled, and there is no such module")
+            found |= named
+        return sorted(found - set(self.config["interpreted"]))
 
     def _compile(self, root: Path, modules: list[str]) -> None:
         command = [sys.executable, "-m", "mypyc", "--config-file", str(Path(self.root) / "pyproject.toml"), *modules]

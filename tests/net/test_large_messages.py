@@ -7,7 +7,7 @@ from cubecast.ids import MessageId
 from cubecast.net.config import MAX_PAYLOAD, NodeConfig
 from cubecast.net.local_port import LARGE, LocalPort
 from cubecast.net.node import LiveNode
-from cubecast.protocol.contract import Send
+from cubecast.protocol.effects import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Publication, Start
 from cubecast.wire.codec import MAX_PACKET_BYTES, encode

@@ -10,7 +10,7 @@ from cubecast.net.framing import Splitter, framed
 from cubecast.net.input_log import InputLog, encode_effects
 from cubecast.net.patterns import Selection
 from cubecast.net.replay import replay, replay_all
-from cubecast.protocol.contract import Deliver, Send
+from cubecast.protocol.effects import Deliver, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Convoy, Entry, Hello, Publication, Start, WaveAck
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection

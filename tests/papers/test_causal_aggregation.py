@@ -7,7 +7,7 @@ is reached through 6 and forwards to 5; in that of 1, node 4 is a leaf behind 5.
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Published, Send
+from cubecast.protocol.effects import Deliver, Published, Send
 from cubecast.protocol.vcube.causal_aggregation import (
     Aggregation,
     CausalBroadcast,

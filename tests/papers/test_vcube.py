@@ -3,7 +3,7 @@
 import pytest
 
 from cubecast.experiments.diagnosis import DiagnosisWorld, Start, measure
-from cubecast.protocol.contract import Send
+from cubecast.protocol.effects import Send
 from cubecast.protocol.vcube.topology import children, cluster, cluster_members, first_child, mask_of, tree
 
 EVERYONE = mask_of(range(8))

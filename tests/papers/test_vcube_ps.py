@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Published, Send
+from cubecast.protocol.effects import Deliver, Published, Send
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.packets import Operation, OperationAck, Pub, PubAck, Sub
 from cubecast.protocol.vcube.srpt import Brokers, Srpt

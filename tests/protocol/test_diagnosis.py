@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
 from cubecast.experiments.diagnosis import DiagnosisWorld, Start, measure
-from cubecast.protocol.contract import CancelTimer, Observe, Send, SetTimer
+from cubecast.protocol.effects import CancelTimer, Observe, Send, SetTimer
 from cubecast.protocol.vcube.diagnosis import UNKNOWN, Diagnosis, DiagnosisParameters
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import PubAck

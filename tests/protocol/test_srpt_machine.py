@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Published, Send, Subscribed, Unsubscribed
+from cubecast.protocol.effects import Deliver, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.vcube.packets import Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster

@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Acknowledged, Deliver, Send, SetTimer
+from cubecast.protocol.effects import Acknowledged, Deliver, Send, SetTimer
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, PubAck
 from cubecast.protocol.vcube.vcube_pb import ROUND, VCubePB
 from cubecast.protocol.vcube.vcube_pb_packets import Membership

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
-from cubecast.protocol.contract import Effects, Observe, Outcomes
+from cubecast.protocol.contract import Outcomes
+from cubecast.protocol.effects import Effects, Observe
 from cubecast.protocol.vcube.diagnosis_packets import Test
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 from cubecast.sim.config import SimConfig

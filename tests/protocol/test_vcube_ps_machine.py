@@ -4,16 +4,7 @@ import pytest
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import (
-    Acknowledged,
-    Cut,
-    Deliver,
-    Observe,
-    Published,
-    Send,
-    Subscribed,
-    Unsubscribed,
-)
+from cubecast.protocol.effects import Acknowledged, Cut, Deliver, Observe, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.vcube.delivery import FirstReception
 from cubecast.protocol.vcube.diagnosis_packets import Test
 from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns

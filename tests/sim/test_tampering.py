@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from cubecast.protocol.contract import Send, SetTimer
+from cubecast.protocol.effects import Send, SetTimer
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Entry, Publication, WaveAck
 from cubecast.protocol.vcube.cubecast.timers import Timer

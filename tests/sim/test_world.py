@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from cubecast.protocol.contract import CancelTimer, Effects, SetTimer
+from cubecast.protocol.effects import CancelTimer, Effects, SetTimer
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import constant
 from cubecast.sim.network import Network

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Send
+from cubecast.protocol.effects import Deliver, Send
 from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, CausalRun, Queue

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Published, Send
+from cubecast.protocol.effects import Deliver, Published, Send
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.delivery import Delivery

@@ -8,12 +8,12 @@ from typing import Any
 from cubecast.check import Report, check_trace
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.contract import (
+from cubecast.protocol.contract import Follower
+from cubecast.protocol.effects import (
     Acknowledged,
     Cut,
     Deliver,
     Effects,
-    Follower,
     Gap,
     InterestKnown,
     InterestMatched,

@@ -6,7 +6,7 @@ from typing import Any
 
 from cubecast.api.dropped import named_gap
 from cubecast.api.lifecycle import Lifecycle
-from cubecast.api.message import Batch, Gap, Origin, Replier
+from cubecast.api.message import Batch, Gap, Origin, Replier, origin_of
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.log.since import PublisherCut
@@ -34,12 +34,12 @@ class Handover:
                 self._report(error)
 
     def _origin(self, topic: Topic, first: MessageId, logged: Logged | None) -> Origin:
-        source, incarnation, counter = first
         if logged is not None:
-            return Origin(topic, source, incarnation, self._client, logged[0] - counter, logged[1])
+            return origin_of(topic, first, self._client, *logged)
+        source, incarnation, _ = first
         origin = self._origins.get(source)
-        if origin is None or origin[0] != topic or origin[2] != incarnation:
-            origin = self._origins[source] = Origin(topic, source, incarnation, self._client)
+        if origin is None or origin.topic != topic or origin.incarnation != incarnation:
+            origin = self._origins[source] = origin_of(topic, first, self._client)
         return origin
 
     def on_gap(self, gap: GapNotice) -> None:

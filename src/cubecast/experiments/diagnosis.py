@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.protocol.contract import Effects, Send
+from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.vcube.diagnosis import Diagnosis, DiagnosisParameters
 from cubecast.protocol.vcube.diagnosis_packets import Test
 from cubecast.protocol.vcube.topology import dimension_of

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.turn import Turn
-from cubecast.protocol.contract import (
+from cubecast.protocol.contract import Packet
+from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
     Cut,
@@ -26,7 +27,6 @@ from cubecast.protocol.contract import (
     InterestKnown,
     InterestMatched,
     Observe,
-    Packet,
     Published,
     Reincarnated,
     Send,

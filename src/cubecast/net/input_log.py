@@ -16,7 +16,7 @@ import msgspec
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.framing import framed
 from cubecast.net.patterns import Selection
-from cubecast.protocol.contract import Deliver, Effects, Send
+from cubecast.protocol.effects import Deliver, Effects, Send
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.wire.codec import encode

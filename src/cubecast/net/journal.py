@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from cubecast.ids import Topic
-from cubecast.protocol.contract import (
+from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
     Cut,

@@ -10,51 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from cubecast.ids import NodeId, Topic
-from cubecast.protocol.effects import (
-    Acknowledged,
-    CancelTimer,
-    Cut,
-    Deliver,
-    Effect,
-    Effects,
-    Failed,
-    Gap,
-    InterestKnown,
-    InterestMatched,
-    Observe,
-    Published,
-    Reincarnated,
-    Send,
-    SetTimer,
-    Subscribed,
-    Unsubscribed,
-)
-
-__all__ = [
-    "Acknowledged",
-    "Bulk",
-    "CancelTimer",
-    "Cut",
-    "Deliver",
-    "Effect",
-    "Effects",
-    "Failed",
-    "Follower",
-    "Gap",
-    "Interest",
-    "InterestKnown",
-    "InterestMatched",
-    "Machine",
-    "Observe",
-    "Outcomes",
-    "Packet",
-    "Published",
-    "Reincarnated",
-    "Send",
-    "SetTimer",
-    "Subscribed",
-    "Unsubscribed",
-]
+from cubecast.protocol.effects import Deliver, Effect, Effects, Send
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.protocol.contract import SetTimer
+from cubecast.protocol.effects import SetTimer
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim.network import Network

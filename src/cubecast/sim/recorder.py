@@ -3,7 +3,7 @@
 from typing import Any
 
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.contract import Deliver, Observe, Published
+from cubecast.protocol.effects import Deliver, Observe, Published
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 from cubecast.trace.writer import TraceWriter

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.protocol.contract import Effects, Send
+from cubecast.protocol.effects import Effects, Send
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.swarm_run import HINTS, LOOK_EVERY, Outcome, Wrap, run
 from cubecast.sim.world import MachineFactory

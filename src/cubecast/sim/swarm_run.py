@@ -6,7 +6,7 @@ from random import Random
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
-from cubecast.protocol.contract import Deliver
+from cubecast.protocol.effects import Deliver
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim import fault_injection

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from cubecast.ids import NodeId
-from cubecast.protocol.contract import Effect, Effects, Send, SetTimer
+from cubecast.protocol.effects import Effect, Effects, Send, SetTimer
 from cubecast.sim.faults import ClockJump, Half, Inside, LateTimers, TimersTwice, TwoSteps
 from cubecast.sim.world import World
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
-from cubecast.protocol.contract import Deliver
+from cubecast.protocol.effects import Deliver
 from cubecast.sim.world import World
 
 FORMS = "uniform, poisson:MEAN, periodic:PERIOD or respond:FIRST:WAIT"

@@ -11,19 +11,17 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.contract import (
+from cubecast.protocol.contract import Follower, Interest, Machine
+from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
     Cut,
     Deliver,
     Effects,
     Failed,
-    Follower,
     Gap,
-    Interest,
     InterestKnown,
     InterestMatched,
-    Machine,
     Observe,
     Published,
     Reincarnated,

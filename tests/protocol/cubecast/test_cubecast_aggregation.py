@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Send
+from cubecast.protocol.effects import Deliver, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,

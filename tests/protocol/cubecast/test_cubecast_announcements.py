@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Gap, Send
+from cubecast.protocol.effects import Gap, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.announcements import MOST_BYTES, Pieces, split
 from cubecast.protocol.vcube.cubecast.packets import Holding, Life, Publication, Settle, SettlePart, Start

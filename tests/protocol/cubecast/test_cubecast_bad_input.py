@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Deliver, Gap
+from cubecast.protocol.effects import Deliver, Gap
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,

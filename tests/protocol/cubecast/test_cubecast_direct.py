@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Acknowledged, Deliver, Send
+from cubecast.protocol.effects import Acknowledged, Deliver, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Ack, Direct, Life, Publication, Settle, Start, bitmap
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation

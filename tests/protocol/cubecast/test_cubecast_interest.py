@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from cubecast.experiments.swarm import judge
-from cubecast.protocol.contract import InterestKnown, InterestMatched, Send, Unsubscribed
+from cubecast.protocol.effects import InterestKnown, InterestMatched, Send, Unsubscribed
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters, inquiry
 from cubecast.protocol.vcube.cubecast.packets import Entry, Inquiry, TopicList, Wave, WaveAck
 from cubecast.sim.faults import parse_faults

@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Acknowledged, Published, Reincarnated, Send, SetTimer
+from cubecast.protocol.effects import Acknowledged, Published, Reincarnated, Send, SetTimer
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Ack, Publication, Start, bitmap
 from cubecast.protocol.vcube.cubecast.timers import Timer

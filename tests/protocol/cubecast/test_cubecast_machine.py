@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.errors import BadInput, LocalProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import (
+from cubecast.protocol.effects import (
     Acknowledged,
     Cut,
     Deliver,

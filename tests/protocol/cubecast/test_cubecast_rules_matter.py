@@ -3,7 +3,7 @@
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.protocol.contract import Acknowledged, Cut, Gap, Reincarnated, Send
+from cubecast.protocol.effects import Acknowledged, Cut, Gap, Reincarnated, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Ack, Entry, Publication, Wave, bitmap
 from support import planted

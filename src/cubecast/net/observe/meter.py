@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.metadata import EVERY, Metadata
-from cubecast.protocol.contract import (
+from cubecast.protocol.effects import (
     Acknowledged,
     Deliver,
     Effect,

@@ -22,7 +22,7 @@ from typing import Any
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Effects, Observe, Send
+from cubecast.protocol.effects import Effects, Observe, Send
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery

@@ -1,7 +1,7 @@
 """Birman's delivery rule for messages with compressed vector clocks: stamps what is published, orders what arrives."""
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Deliver, Effects, Published
+from cubecast.protocol.effects import Deliver, Effects, Published
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
 from cubecast.protocol.vcube.causal_packets import CausalMessage

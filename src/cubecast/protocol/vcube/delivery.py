@@ -7,7 +7,7 @@ from s is later than c: receptions from one source are in order, so the dependen
 from enum import Enum
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Cut, Effects
+from cubecast.protocol.effects import Cut, Effects
 from cubecast.protocol.order.barrier import CausalBarrier, Groups
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.packets import Pub

@@ -21,7 +21,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Incarnation, NodeId
-from cubecast.protocol.contract import CancelTimer, Effects, Observe, Send, SetTimer
+from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTimer
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.topology import cluster_members
 

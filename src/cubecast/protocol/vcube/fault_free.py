@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import NodeId, Topic
-from cubecast.protocol.contract import Effects
+from cubecast.protocol.effects import Effects
 
 
 class FaultFree:

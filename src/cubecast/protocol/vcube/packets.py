@@ -8,7 +8,8 @@ from enum import Enum
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, MessageId, NodeId
-from cubecast.protocol.contract import Deliver, Packet
+from cubecast.protocol.contract import Packet
+from cubecast.protocol.effects import Deliver
 from cubecast.protocol.order.barrier import Groups, grouped
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Deliver, Effects, Published, Send, Subscribed, Unsubscribed
+from cubecast.protocol.effects import Deliver, Effects, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, Sub, Uns

@@ -14,7 +14,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import Acknowledged, CancelTimer, Effect, Effects, Observe, Send, SetTimer
+from cubecast.protocol.effects import Acknowledged, CancelTimer, Effect, Effects, Observe, Send, SetTimer
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery
 from cubecast.protocol.vcube.causal_packets import (
     ACKNOWLEDGEMENT_BYTES,

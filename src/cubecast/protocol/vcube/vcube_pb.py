@@ -24,16 +24,7 @@ from typing import Any, Final
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import (
-    Acknowledged,
-    Deliver,
-    Effects,
-    Observe,
-    Published,
-    Send,
-    SetTimer,
-    Unsubscribed,
-)
+from cubecast.protocol.effects import Acknowledged, Deliver, Effects, Observe, Published, Send, SetTimer, Unsubscribed
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, PubAck
 from cubecast.protocol.vcube.topology import children, cluster, first_child, ids_of

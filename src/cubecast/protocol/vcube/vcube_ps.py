@@ -23,16 +23,8 @@ from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
-from cubecast.protocol.contract import (
-    Acknowledged,
-    Effects,
-    Observe,
-    Outcomes,
-    Published,
-    Send,
-    Subscribed,
-    Unsubscribed,
-)
+from cubecast.protocol.contract import Outcomes
+from cubecast.protocol.effects import Acknowledged, Effects, Observe, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.packets import (

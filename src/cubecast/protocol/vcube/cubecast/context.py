@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.protocol.contract import Effect, Effects, Send
+from cubecast.protocol.effects import Effect, Effects, Send
 from cubecast.protocol.vcube.cubecast.convoys import join
 from cubecast.protocol.vcube.cubecast.packets import Ack, Life, Publication
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters

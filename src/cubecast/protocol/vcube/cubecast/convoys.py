@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.protocol.contract import Effects, Send
+from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.vcube.cubecast.packets import Convoy, Life, Part, Publication
 
 _HEAD_BYTES = 64  # about what a publication without payload takes; so does each of its dependencies

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 
 from cubecast.ids import Counter, MessageId, Topic
-from cubecast.protocol.contract import Cut, Deliver, Gap
+from cubecast.protocol.effects import Cut, Deliver, Gap
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context

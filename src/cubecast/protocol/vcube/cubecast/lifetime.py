@@ -5,7 +5,7 @@ the machine.
 """
 
 from cubecast.ids import Incarnation, NodeId, Topic
-from cubecast.protocol.contract import Observe, SetTimer
+from cubecast.protocol.effects import Observe, SetTimer
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.detector import Detector
 from cubecast.protocol.vcube.cubecast.inquiry import OpenInquiry

@@ -16,10 +16,10 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
-from cubecast.protocol.contract import (
+from cubecast.protocol.contract import Interest
+from cubecast.protocol.effects import (
     Effects,
     Gap,
-    Interest,
     InterestKnown,
     InterestMatched,
     Observe,

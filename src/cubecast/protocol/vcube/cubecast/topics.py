@@ -8,7 +8,7 @@ from itertools import accumulate, islice
 from typing import Final
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
-from cubecast.protocol.contract import Acknowledged, Published, Subscribed
+from cubecast.protocol.effects import Acknowledged, Published, Subscribed
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
