@@ -6,9 +6,10 @@ from bench.hostile_packets import Pick, hostile_frame, hostile_packet
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Publication, Start
 from cubecast.protocol.vcube.cubecast.parameters import Detection
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.vocabulary import Start
 from cubecast.wire.codec import decode, encode
 
 GOOD = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x0f", (), (Start(1, b"\x0f"),), (), 0)

@@ -9,7 +9,8 @@ from cubecast.net.local_port import LARGE, LocalPort
 from cubecast.net.node import LiveNode
 from cubecast.protocol.effects import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Publication, Start
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Start
 from cubecast.wire.codec import MAX_PACKET_BYTES, encode
 from support.cluster import FAST
 from support.running import run

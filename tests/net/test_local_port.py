@@ -12,7 +12,7 @@ from cubecast.net.local_port import LocalPort
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.turn import Turn
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Publication
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import encode as packed
 from support.running import run
 

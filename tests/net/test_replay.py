@@ -12,9 +12,11 @@ from cubecast.net.patterns import Selection
 from cubecast.net.replay import replay, replay_all
 from cubecast.protocol.effects import Deliver, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Convoy, Entry, Hello, Publication, Start, WaveAck
+from cubecast.protocol.vcube.cubecast.packets import Convoy, Hello, WaveAck
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Start
 from cubecast.wire.codec import decode, encode
 
 PARAMETERS = Parameters(1, founders=0b10, detection=Detection.DIAGNOSIS, round_length=1.0, patience=3.0)

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy, Publication
+from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim.network import Network

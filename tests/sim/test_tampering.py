@@ -5,8 +5,10 @@ from random import Random
 
 from cubecast.protocol.effects import Send, SetTimer
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Entry, Publication, WaveAck
+from cubecast.protocol.vcube.cubecast.packets import WaveAck
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry
 from cubecast.sim.fault_injection import _fate
 from cubecast.sim.faults import Half, parse_faults
 from cubecast.sim.schedule import Schedule

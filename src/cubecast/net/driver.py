@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.turn import Turn
-from cubecast.protocol.contract import Packet
 from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
@@ -36,6 +35,7 @@ from cubecast.protocol.effects import (
 )
 from cubecast.protocol.vcube.cubecast.inspection import published, reached
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
     def on_deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None
     ) -> None: ...
     def on_published(self, topic: Topic, count: int) -> None: ...
     def on_acknowledged(self, topic: Topic, counter: int) -> None: ...

@@ -26,7 +26,7 @@ from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import Subscriptions
 from cubecast.net.turn import Turn
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import MAX_PACKET_BYTES
 
 log = logging.getLogger(__name__)
@@ -263,7 +263,7 @@ class LocalPort:
     # What the machine says
 
     def on_deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None = None
     ) -> None:
         recorder = self.recorder
         if recorder is None:
@@ -273,7 +273,7 @@ class LocalPort:
             self.deliver(topic, message, payloads, packet)
 
     def deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None = None
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None = None
     ) -> None:
         """Into the log, where there is one, and to everybody who listens."""
         logged, recorder = None, self.recorder

@@ -10,21 +10,21 @@ Linux tells each thread how long it was ready to run and did not; elsewhere noth
 import asyncio
 import os
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from cubecast.net.outgoing import Outgoing
 
-MOST = 0.005
+MOST: Final = 0.005
 """Seconds anything waits at most."""
-SCARCE = 0.3
+SCARCE: Final = 0.3
 """Up to this share of its time a thread may wait for a processor before it makes publications wait."""
-STEEPNESS = 0.03
+STEEPNESS: Final = 0.03
 """Seconds they wait for each whole share beyond: gentle enough that what waiting brings about does not swing."""
-MEMORY = 0.3
+MEMORY: Final = 0.3
 """Seconds after which the past counts as much as what was seen since."""
-LOOK_EVERY = 0.1
+LOOK_EVERY: Final = 0.1
 """Seconds between two looks at how long the thread waited, while something is published."""
-WAITS = "/proc/thread-self/schedstat"
+WAITS: Final = "/proc/thread-self/schedstat"
 
 
 class Pace:

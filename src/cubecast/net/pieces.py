@@ -1,12 +1,14 @@
 """Long lists of messages, cut so that no piece is larger than a frame should be."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-MOST_MESSAGES, MOST_BYTES = 512, 64 << 10
+MOST_MESSAGES: Final = 512
+MOST_BYTES: Final = 64 << 10
 """A single message may be larger; it is then a piece of its own."""
 
 
-MESSAGE_OVERHEAD = 64
+MESSAGE_OVERHEAD: Final = 64
 """Bytes charged per message besides its content, about what Python needs to hold it: small messages cost memory too."""
 
 

@@ -12,7 +12,8 @@ import msgspec
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
-from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS, Publication
+from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS, Convoy, Part
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import MOST_SOURCES, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
@@ -39,8 +40,15 @@ PAYLOADS: Final = _names[Publication].index("payloads")
 _tags: Final = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 
 
+def _types(cls: type) -> dict[str, Any]:
+    """Of its fields. Publications may be compiled, which leaves little of what they said: a convoy says it as well."""
+    if issubclass(cls, Publication):
+        return {**get_type_hints(Convoy), **get_type_hints(Part), "hurry": bool}
+    return get_type_hints(cls)
+
+
 def _decoder(cls: type) -> msgspec.msgpack.Decoder[Any]:
-    hints = get_type_hints(cls)
+    hints = _types(cls)
     return msgspec.msgpack.Decoder(tuple[tuple(hints[name] for name in _names[cls])])  # type: ignore[misc]
 
 

@@ -10,8 +10,9 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.observe.chains import MOST_LINKS, Chains
 from cubecast.protocol.vcube.cubecast.inspection import describe_held
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.packets import Dependency, Publication, Start, bitmap
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Start, bitmap
 
 ALL = 0b1111
 

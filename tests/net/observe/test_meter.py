@@ -8,9 +8,11 @@ from cubecast.ids import MessageId
 from cubecast.net.observe.histogram import BOUNDS, Histogram, percentile
 from cubecast.net.observe.meter import Meter
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy, Dependency, Part, Publication, Start, bitmap
+from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy, Part
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Start, bitmap
 from cubecast.wire.codec import decode, encode
 
 ALL = 0b1111

@@ -9,8 +9,10 @@ from cubecast.ids import MessageId
 from cubecast.protocol.effects import Gap, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.announcements import MOST_BYTES, Pieces, split
-from cubecast.protocol.vcube.cubecast.packets import Holding, Life, Publication, Settle, SettlePart, Start
+from cubecast.protocol.vcube.cubecast.packets import Settle, SettlePart
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Holding, Life, Start
 from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
 
 TOPICS = [f"topic.{number}.{'x' * 100}" for number in range(5000)]

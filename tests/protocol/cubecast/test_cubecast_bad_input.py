@@ -10,24 +10,18 @@ from cubecast.protocol.effects import Deliver, Gap
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
-    Dependency,
-    Entry,
     Hello,
-    Holding,
-    Life,
-    Member,
     Obituary,
-    Publication,
     Settle,
     SettlePart,
     Stable,
-    Standing,
-    Start,
     Wave,
     WaveAck,
     Welcome,
 )
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Entry, Holding, Life, Member, Standing, Start
 
 GOOD = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x0f", (), (Start(1, b"\x0f"),), (), 0)
 WRONG = {

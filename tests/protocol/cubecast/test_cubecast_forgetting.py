@@ -4,8 +4,9 @@ from cubecast.ids import MessageId
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.packets import Direct, Life
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Direct
+from cubecast.protocol.vcube.cubecast.vocabulary import Life
 
 SOURCE = Life(1, 0)
 BOTH = Destinations(0b11, ())

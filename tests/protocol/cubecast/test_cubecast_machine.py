@@ -17,24 +17,10 @@ from cubecast.protocol.effects import (
     Unsubscribed,
 )
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import (
-    Ack,
-    Dependency,
-    Entry,
-    Hello,
-    Life,
-    Obituary,
-    Publication,
-    Settle,
-    Stable,
-    Standing,
-    Start,
-    Wave,
-    WaveAck,
-    Welcome,
-    bitmap,
-)
+from cubecast.protocol.vcube.cubecast.packets import Ack, Hello, Obituary, Settle, Stable, Wave, WaveAck, Welcome
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Entry, Life, Standing, Start, bitmap
 
 ALL = 0b1111
 

@@ -5,7 +5,9 @@ import pytest
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Acknowledged, Cut, Gap, Reincarnated, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack, Entry, Publication, Wave, bitmap
+from cubecast.protocol.vcube.cubecast.packets import Ack, Wave
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry, bitmap
 from support import planted
 
 ALL = 0b1111

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from cubecast.net.checksums import checksum
 from cubecast.net.log.record import Packed, make_tuple, pack
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import PAYLOADS, encode
 
 LARGE = 4096
 
 
-def as_it_came(payloads: Sequence[bytes], packet: Packet | None) -> Packed:
+def as_it_came(payloads: Sequence[bytes], packet: Publication | None) -> Packed:
     """A large packet is kept whole: its messages need not be packed again.
 
     Of a small one that would be mostly names. An own publication is encoded here, before it is sent.

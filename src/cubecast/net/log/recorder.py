@@ -18,7 +18,7 @@ from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
 from cubecast.net.port import GapNotice, Logged, Port, Sink
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""
@@ -123,7 +123,7 @@ class Recorder:
         return open_replay(self.history, pattern, sink, since)
 
     def on_deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Packet | None
+        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None
     ) -> Logged | None:
         """Its place in the log, when it is recorded. The packet is what it came in, if it holds nothing else."""
         if not (self._chosen.get(topic) or self.records(topic)):

@@ -3,7 +3,7 @@
 import msgspec
 
 from cubecast.net.framing import HEADER
-from cubecast.protocol.vcube.cubecast.packets import Publication
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import encode
 
 EVERY = 64

@@ -19,7 +19,7 @@ from cubecast.net.observe.meter import Meter
 from cubecast.net.observe.samples import Samples
 from cubecast.net.peers import Peers
 from cubecast.protocol.vcube.cubecast import inspection
-from cubecast.protocol.vcube.cubecast.packets import Standing
+from cubecast.protocol.vcube.cubecast.vocabulary import Standing
 
 TICK = 0.25
 TICKS_PER_SAMPLE = 4

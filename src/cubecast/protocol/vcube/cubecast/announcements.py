@@ -7,7 +7,8 @@ an announcement: what it does not name would count as lost.
 from collections.abc import Iterator, Sequence
 
 from cubecast.ids import NodeId
-from cubecast.protocol.vcube.cubecast.packets import Holding, Settle, SettlePart
+from cubecast.protocol.vcube.cubecast.packets import Settle, SettlePart
+from cubecast.protocol.vcube.cubecast.vocabulary import Holding
 
 MOST_BYTES = 256 << 10
 """Of holdings in one packet, as `_weight` estimates; far below what a packet may have."""

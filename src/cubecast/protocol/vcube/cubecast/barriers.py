@@ -12,7 +12,7 @@ from cubecast.ids import Counter, MessageId
 from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, bitmap, mask_from
+from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Life, Start, bitmap, mask_from
 
 ENTRY_BYTES, START_BYTES = 40, 16
 """Their numbers when they are as large as they can be."""

@@ -5,9 +5,11 @@ from dataclasses import replace
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Effect, Effects, Send
 from cubecast.protocol.vcube.cubecast.convoys import join
-from cubecast.protocol.vcube.cubecast.packets import Ack, Life, Publication
+from cubecast.protocol.vcube.cubecast.packets import Ack
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.registry import Registry
+from cubecast.protocol.vcube.cubecast.vocabulary import Life
 from cubecast.protocol.vcube.topology import ids_of
 
 

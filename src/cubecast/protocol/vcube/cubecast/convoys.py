@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Effects, Send
-from cubecast.protocol.vcube.cubecast.packets import Convoy, Life, Part, Publication
+from cubecast.protocol.vcube.cubecast.packets import Convoy, Part
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Life
 
 _HEAD_BYTES = 64  # about what a publication without payload takes; so does each of its dependencies
 

@@ -4,7 +4,8 @@ from typing import Final
 
 from cubecast.ids import Counter, NodeId
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Direct, Life, Publication
+from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Life
 
 EVERYBODY: Final = -1  # as a mask
 

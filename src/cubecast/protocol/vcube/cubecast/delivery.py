@@ -9,7 +9,7 @@ from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
-from cubecast.protocol.vcube.cubecast.packets import Dependency, Life, Start, mask_from
+from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Life, Start, mask_from
 
 Exists = Callable[[Life, Counter], bool]
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from cubecast.ids import Incarnation, NodeId
-from cubecast.protocol.vcube.cubecast.packets import Bitmap, Member, bitmap, mask_from
+from cubecast.protocol.vcube.cubecast.vocabulary import Bitmap, Member, bitmap, mask_from
 
 Epoch = tuple[Incarnation, int]
 FIRST_EPOCH: Final[Epoch] = (0, 1)

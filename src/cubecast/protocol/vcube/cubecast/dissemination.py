@@ -15,9 +15,11 @@ from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import EVERYBODY, Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Ask, Direct, Life, Publication
+from cubecast.protocol.vcube.cubecast.packets import Ask
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.postponing import Postponing
+from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Life
 from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of, mask_of
 
 MOST_PLANS: Final = 64

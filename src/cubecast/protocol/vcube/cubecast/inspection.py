@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
-from cubecast.protocol.vcube.cubecast.packets import Life, Standing
 from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
 from cubecast.protocol.vcube.topology import ids_of
 
 

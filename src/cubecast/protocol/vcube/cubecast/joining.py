@@ -2,7 +2,8 @@
 
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Life, Standing, Welcome
+from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Welcome
+from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
 from cubecast.protocol.vcube.topology import ids_of
 
 

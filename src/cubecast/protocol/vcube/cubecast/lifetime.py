@@ -17,22 +17,20 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Convoy,
     Hello,
     Inquiry,
-    Life,
     Obituary,
-    Publication,
     Settle,
     SettlePart,
     Stable,
     Test,
     Wave,
     Welcome,
-    bitmap,
-    mask_from,
 )
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
 
 

@@ -36,12 +36,9 @@ from cubecast.protocol.vcube.cubecast.packets import (
     AnyPacket,
     Ask,
     Convoy,
-    Entry,
     Hello,
     Inquiry,
-    Life,
     Obituary,
-    Publication,
     Settle,
     SettlePart,
     Stable,
@@ -52,9 +49,11 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Welcome,
 )
 from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Life
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
 from cubecast.protocol.vcube.topology import ids_of
 

@@ -2,116 +2,25 @@
 
 Every packet opens with the same two fields: `by`, the incarnation of the node that sent it on this hop, and `dead`, the
 incarnations that node holds faulty and cannot yet assume everybody to know of. Receivers look at these two first.
-
-Sets of nodes travel as little-endian bit maps without trailing zero bytes: N/8 bytes at most.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.ids import Counter, Incarnation, MessageId, Topic
 from cubecast.protocol.contract import Packet
-
-Bitmap: TypeAlias = bytes
-
-
-def bitmap(mask: int) -> Bitmap:
-    return mask.to_bytes((mask.bit_length() + 7) // 8, "little")
-
-
-def mask_from(bits: Bitmap) -> int:
-    return int.from_bytes(bits, "little")
-
-
-class Life(NamedTuple):
-    """One incarnation of a node."""
-
-    node: NodeId
-    incarnation: Incarnation
-
-
-class Member(NamedTuple):
-    """One subscription of a node: the epoch is the incarnation, then the number of the subscription in it, from 1."""
-
-    node: NodeId
-    incarnation: Incarnation
-    number: int
-
-
-class Entry(NamedTuple):
-    """What is known of a node in a topic's view: its newest subscription, and whether it is still on."""
-
-    node: NodeId
-    incarnation: Incarnation
-    number: int
-    subscribed: bool
-
-
-class Standing(NamedTuple):
-    """What is known of a node: its newest incarnation, and whether that is held correct."""
-
-    node: NodeId
-    incarnation: Incarnation
-    alive: bool
-
-
-class Start(NamedTuple):
-    """These members were addressed by this source for the first time by the publication that opens with `counter`."""
-
-    counter: Counter
-    members: Bitmap
-
-
-class Dependency(NamedTuple):
-    """A publication (by its last counter) to be delivered first, except by the excused; `starts` as it carried them."""
-
-    source: NodeId
-    incarnation: Incarnation
-    counter: Counter
-    excused: Bitmap
-    starts: tuple[Start, ...]
-
-
-class Holding(NamedTuple):
-    """Publications of a faulty source that a node has, and whether it knows all their destinations to have them."""
-
-    topic: Topic
-    source: NodeId
-    incarnation: Incarnation
-    done: bool
-    ranges: tuple[tuple[Counter, Counter], ...]
-
-
-@dataclass(slots=True)
-class Publication(Packet):
-    """A batch of messages with consecutive counters, one barrier and one set of destinations, fixed by the source."""
-
-    by: Incarnation
-    dead: tuple[Life, ...]
-    topic: Topic
-    message: MessageId
-    payloads: tuple[bytes, ...]
-    members: Bitmap
-    epochs: tuple[Member, ...]
-    """Of the destinations that are not in their first epoch."""
-    starts: tuple[Start, ...]
-    dependencies: tuple[Dependency, ...]
-    stable: Counter
-    """All of the source's publications up to this one reached everybody they were for."""
-    hurry: bool = False
-    """Whether the source waits for the acknowledgement; otherwise it may be kept until there are more."""
-    publication: ClassVar[bool] = True
-
-
-@dataclass(slots=True)
-class Direct(Publication):
-    """A publication that its source sends to everybody itself: a receiver hands it on to nobody, answers for itself."""
-
-    def handed_on(self) -> Publication:
-        """As it travels when its source is faulty and others take it further."""
-        values = (getattr(self, field.name) for field in fields(self) if field.init)
-        return Publication(*values)
+from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import (
+    Bitmap,
+    Dependency,
+    Entry,
+    Holding,
+    Life,
+    Member,
+    Standing,
+    Start,
+)
 
 
 class Part(NamedTuple):

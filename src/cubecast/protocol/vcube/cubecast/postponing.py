@@ -18,7 +18,7 @@ from typing import Protocol
 from cubecast.ids import Counter, NodeId
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
-from cubecast.protocol.vcube.cubecast.packets import Life, mask_from
+from cubecast.protocol.vcube.cubecast.vocabulary import Life, mask_from
 from cubecast.protocol.vcube.topology import cluster, first_child
 
 

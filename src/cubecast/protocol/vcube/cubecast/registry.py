@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.packets import Life, Standing
+from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
 from cubecast.protocol.vcube.topology import ids_of
 
 

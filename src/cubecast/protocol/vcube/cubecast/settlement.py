@@ -13,8 +13,9 @@ from cubecast.ids import Counter, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.announcements import Pieces, split
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
-from cubecast.protocol.vcube.cubecast.packets import Holding, Life, Settle
+from cubecast.protocol.vcube.cubecast.packets import Settle
 from cubecast.protocol.vcube.cubecast.topics import TopicState
+from cubecast.protocol.vcube.cubecast.vocabulary import Holding, Life
 from cubecast.protocol.vcube.topology import ids_of
 
 

@@ -15,9 +15,11 @@ from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.packets import Direct, Entry, Life, Publication, Stable, Start, Wave, bitmap
+from cubecast.protocol.vcube.cubecast.packets import Stable, Wave
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation
+from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.cubecast.views import View
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Life, Start, bitmap
 from cubecast.protocol.vcube.topology import ids_of
 
 DIRECT_BYTES: Final = 16 << 10

@@ -11,18 +11,17 @@ from cubecast.protocol.vcube.cubecast.packets import (
     AnyPacket,
     Ask,
     Convoy,
-    Entry,
     Obituary,
-    Publication,
     Settle,
     SettlePart,
     Stable,
     Wave,
     WaveAck,
     Welcome,
-    mask_from,
 )
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES, Parameters
+from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry, mask_from
 
 KINDS: Final = frozenset(PACKETS)
 

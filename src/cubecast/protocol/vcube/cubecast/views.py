@@ -2,8 +2,8 @@
 
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, Destinations
-from cubecast.protocol.vcube.cubecast.packets import Bitmap, Entry, Member
 from cubecast.protocol.vcube.cubecast.registry import Registry
+from cubecast.protocol.vcube.cubecast.vocabulary import Bitmap, Entry, Member
 from cubecast.protocol.vcube.topology import ids_of
 
 
