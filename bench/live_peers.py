@@ -10,6 +10,7 @@ processes of their own. Rows of one table take turns, and of each the best of it
 of order or was lost is added up over all of them. CPU time is the members', without servers.
 
 The last row of a table of latencies is no system: TCP between all members and nothing else, as fast as Python can be.
+What is aimed at was set on another machine; the line below the table carries it over (`bench/peers/reference.py`).
 `make compiled` beforehand, and cubecast has a second row in each comparison: the same sources, compiled.
 
 Systems whose Python package or server program is not installed are left out with a line that says so. Debian's packages
@@ -29,6 +30,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.peers.known import FLOOR, PEERS, Known
+from bench.peers.reference import aim_here
 from cubecast.experiments.live_load.cluster import Measured, measure
 from cubecast.experiments.live_load.load import Load
 
@@ -37,6 +39,8 @@ NAMED_SIXTEEN = 80
 """Bytes: a message that names what sixteen members have delivered does not fit into 64."""
 COMPILED = Path(__file__).parents[1] / "out" / "compiled"
 """Where `make compiled` puts it."""
+AIMED_AT = 100.0
+"""Messages/s of each member, at which latencies are known from elsewhere."""
 PARTS = ("chat", "ways", "sixteen", "latency")
 
 
@@ -109,7 +113,7 @@ def tables(peers: list[Known]) -> list[Table]:
             (Row("8 members", replace(sixteen, members=8)), Row("16 members", sixteen)),
         ),
     ]
-    for rate in (100.0, 1000.0):
+    for rate in (AIMED_AT, 1000.0):
         slow = replace(CHAT, publish="rate", rate=rate)
         title = f"8 members, 64 bytes, {rate:.0f} messages/s each"
         made.append(Table("latency", title, (*_side_by_side(slow, peers), Row(FLOOR.name, slow, FLOOR))))
@@ -146,6 +150,8 @@ def show(table: Table, seconds: float, repeat: int) -> None:
     first = best(runs[table.rows[0].name])
     for name, measured in runs.items():
         print(line(name, measured, None if name == table.rows[0].name else first), flush=True)
+    if first.load.rate == AIMED_AT:
+        print(f"  {aim_here({name: percentiles(best(measured)) for name, measured in runs.items()})}", flush=True)
 
 
 def best(runs: list[Measured]) -> Measured:
@@ -154,11 +160,18 @@ def best(runs: list[Measured]) -> Measured:
     return max(runs, key=lambda one: one.rate)
 
 
+def percentiles(one: Measured) -> tuple[float, float]:
+    """p50 and p99 in ms."""
+    return one.percentile(50), one.percentile(99)
+
+
 def line(name: str, runs: list[Measured], first: Measured | None) -> str:
     one = best(runs)
     wrong = f"{sum(run.violations for run in runs):,} out of order, {sum(run.lost for run in runs):,} lost"
     if one.load.rate:
-        spread = f"p50 {one.percentile(50):.3f} ms  p99 {one.percentile(99):.3f} ms"
+        half, most = percentiles(one)
+        ratio = "" if first is None else f"  {half / percentiles(first)[0]:5.2f} × the first"
+        spread = f"p50 {half:.3f} ms{ratio:19}  p99 {most:.3f} ms"
         return f"  {name:34} {spread}  ({len(one.latencies):,} deliveries; {wrong})"
     ratio = "" if first is None else f"  {one.rate / first.rate:5.2f} × the first"
     cpu = 1e6 * one.cpu_seconds / max(1, one.deliveries)

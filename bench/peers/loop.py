@@ -5,7 +5,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from cubecast.experiments.live_load.checker import Checker
+from cubecast.experiments.live_load.late_checker import checker_for
 from cubecast.experiments.live_load.load import Load
 
 DEADLINE = 30.0
@@ -50,7 +50,7 @@ def taken_from(arrived: "queue.SimpleQueue[bytes]", timeout: float) -> list[tupl
 
 def serve(peer: Peer, load: Load, number: int, pipe: Connection) -> None:
     """The process of a member that is not cubecast's."""
-    checker = Checker(load.members, load.size)
+    checker = checker_for(load)
     published = delivered = 0
     publishing = False
     due = 0.0
@@ -70,7 +70,8 @@ def serve(peer: Peer, load: Load, number: int, pipe: Connection) -> None:
             if order in ("publish", "pause"):
                 publishing = order == "publish"
                 due = time.monotonic() + number / load.members / (load.rate or 1.0)
-            checker.sample_latency = checker.sample_latency or order == "sample"
+            elif order == "sample":
+                checker.sample()
             pipe.send(report())
         now = time.monotonic()
         if publishing and load.rate and now >= due:
@@ -83,4 +84,5 @@ def serve(peer: Peer, load: Load, number: int, pipe: Connection) -> None:
             delivered += len(messages)
             checker.check(source, messages)
     peer.close()
-    pipe.send(report() | {"latencies": checker.latencies})
+    latencies = checker.conclude()
+    pipe.send(report() | {"latencies": latencies})

@@ -7,6 +7,7 @@ import pytest
 from bench import live_peers
 from bench.peers import servers
 from bench.peers.known import FLOOR, PEERS, Known
+from bench.peers.reference import LATENCIES, aim_here
 
 from cubecast.errors import CubecastError
 from cubecast.experiments.live_load.cluster import Measured, measure
@@ -94,3 +95,12 @@ def test_sixteen_members_are_compared_with_eight_of_the_same_messages():
 def test_only_keeps_what_the_others_are_compared_with():
     table = live_peers.tables(PRESENT)[0]
     assert [row.name for row in live_peers.chosen(table, ["zenoh"]).rows] == ["cubecast", "Zenoh mesh"]
+
+
+def test_the_aim_for_latencies_follows_the_machine():
+    assert LATENCIES.keys() <= {peer.name for peer in PEERS}
+    twice = {name: (2 * half, 3 * most) for name, (half, most) in LATENCIES.items()}
+    assert aim_here(twice | {"another": (9.0, 9.0)}).endswith("so p50 0.500 p99 1.800 ms here")
+    one_odd = twice | {"NATS": (0.01, 99.0)}
+    assert aim_here(one_odd) == aim_here(twice), "one system that is slow here says nothing of the machine"
+    assert "cannot be carried over" in aim_here({"another": (9.0, 9.0)})

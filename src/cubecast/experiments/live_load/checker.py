@@ -19,6 +19,9 @@ MUCH = 256
 """Of larger messages only the part that is looked at is copied."""
 
 
+_TIME = Struct("<d")
+
+
 def smallest_payload(members: int) -> int:
     return 16 + 4 * members
 
@@ -34,15 +37,20 @@ class Checker:
         self._head = np.dtype([("number", np.int64), ("time", np.float64), ("known", *known)])
         self._layout = np.dtype([("number", np.int64), ("time", np.float64), ("known", *known), ("padding", *rest)])
         self._stamp = Struct(f"<qd{members}i{padding}x")
-        self._time, self._known = Struct("<d"), Struct(f"<{members}i")
+        self._known = Struct(f"<{members}i")
         self._end = smallest_payload(members)
         self._last_stamp = [b""] * members
         self._size = size
         self.delivered = [0] * members
         """Per member, how many of its messages were delivered here."""
         self.violations = 0
-        self.latencies: list[float] = []
-        self.sample_latency = False
+
+    def sample(self) -> None:
+        """Latencies count from now on, where anybody takes them."""
+
+    def conclude(self) -> list[float]:
+        """Nothing follows; the latencies, where they were taken."""
+        return []
 
     def stamp(self, first: int, count: int) -> list[bytes]:
         """The next messages of this member."""
@@ -75,8 +83,6 @@ class Checker:
         if (known > self.delivered).any():
             self.violations += 1
         self.delivered[source] += len(rows)
-        if self.sample_latency:
-            self.latencies += (time.monotonic() - rows["time"]).tolist()
 
     def _check_one(self, source: int, payload: bytes) -> None:
         delivered, stamp = self.delivered, payload[16 : self._end]
@@ -89,5 +95,9 @@ class Checker:
             in_order = in_order and not any(map(gt, known, delivered))
         if not in_order:
             self.violations += 1
-        if self.sample_latency:
-            self.latencies.append(time.monotonic() - self._time.unpack_from(payload, 8)[0])
+
+
+def stamped_at(payload: bytes) -> float:
+    """When its publisher made it."""
+    time: float = _TIME.unpack_from(payload, 8)[0]
+    return time

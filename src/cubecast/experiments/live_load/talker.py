@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cubecast.experiments.live_load.checker import Checker
+from cubecast.experiments.live_load.late_checker import checker_for
 from cubecast.experiments.live_load.load import Load
 
 MOST_AT_ONCE = 256
@@ -19,7 +19,7 @@ class Talker:
 
     def __init__(self, load: Load, number: int, pipe: Connection) -> None:
         self.load, self.number, self.pipe = load, number, pipe
-        self.checker = Checker(load.members, load.size)
+        self.checker = checker_for(load)
         self.publishing = False
         self.published = 0
         self.delivered = 0
@@ -50,13 +50,15 @@ class Talker:
                     if writer is not None:
                         await writer
                 case "sample":
-                    self.checker.sample_latency = True
+                    self.checker.sample()
             self.pipe.send(self._report())
         asyncio.get_running_loop().remove_reader(self.pipe.fileno())
         os.set_blocking(self.pipe.fileno(), True)  # the event loop needed it otherwise, and the last report is long
 
     def say_goodbye(self) -> None:
-        self.pipe.send(self._report() | {"latencies": self.checker.latencies})
+        self.check_run()
+        latencies = self.checker.conclude()
+        self.pipe.send(self._report() | {"latencies": latencies})
 
     def _report(self) -> dict[str, Any]:
         self.check_run()
