@@ -5,7 +5,6 @@ fuzzer can all be the source.
 """
 
 from collections.abc import Callable
-from dataclasses import fields
 from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -13,7 +12,7 @@ import msgspec
 
 from cubecast.protocol.vcube.cubecast.packets import PACKETS
 from cubecast.wire.codec import PACKETS as EVERY_PACKET
-from cubecast.wire.codec import encode
+from cubecast.wire.codec import encode, field_types
 
 Pick = Callable[[int], int]
 
@@ -27,8 +26,7 @@ MOST_ELEMENTS = 4
 def hostile_packet(pick: Pick) -> Any:
     """Of the kinds that live nodes send each other."""
     cls = PACKETS[pick(len(PACKETS))]
-    hints = get_type_hints(cls)
-    return cls(*(_value(hints[field.name], pick) for field in fields(cls) if field.init))
+    return cls(*(_value(hint, pick) for hint in field_types(cls).values()))
 
 
 def hostile_frame(pick: Pick) -> bytes:
@@ -38,8 +36,7 @@ def hostile_frame(pick: Pick) -> bytes:
         return bytes(pick(256) for _ in range(1 + pick(60)))
     if kind == 4:
         tag = pick(len(EVERY_PACKET))
-        hints = get_type_hints(EVERY_PACKET[tag])
-        values = [_value(hints[one.name], pick) for one in fields(EVERY_PACKET[tag]) if one.init]
+        values = [_value(hint, pick) for hint in field_types(EVERY_PACKET[tag]).values()]
         return bytes([tag]) + msgspec.msgpack.encode(values)
     frame = bytearray(encode(hostile_packet(pick)))
     if kind == 1:

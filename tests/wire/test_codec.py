@@ -1,6 +1,7 @@
 """Packets survive the wire; whatever else arrives is refused with one kind of error."""
 
 from contextlib import suppress
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
+from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
+from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode, field_types
 
 NODES = st.integers(0, 8191)
 COUNTERS = st.integers(0, 2**62)
@@ -35,6 +37,15 @@ def test_what_is_encoded_decodes_to_the_same(packet):
     decoded = decode(frame)
     assert decoded == packet and type(decoded) is type(packet)
     assert decoded.frame == frame and encode(decoded) == frame
+
+
+@pytest.mark.interpreted  # compiled classes do not tell
+@pytest.mark.parametrize("cls", [Publication, Direct])
+def test_publications_travel_as_they_say_although_they_are_not_asked(cls):
+    said = get_type_hints(cls)
+    types = field_types(cls)
+    assert types == {name: said[name] for name in types}
+    assert said.keys() - types.keys() == {"frame", "born", "publication", "bundle"}, "what a driver keeps stays here"
 
 
 @given(st.binary(max_size=200))

@@ -40,16 +40,17 @@ PAYLOADS: Final = _names[Publication].index("payloads")
 _tags: Final = {cls: bytes([tag]) for tag, cls in enumerate(PACKETS)}
 
 
-def _types(cls: type) -> dict[str, Any]:
-    """Of its fields. Publications may be compiled, which leaves little of what they said: a convoy says it as well."""
-    if issubclass(cls, Publication):
-        return {**get_type_hints(Convoy), **get_type_hints(Part), "hurry": bool}
-    return get_type_hints(cls)
+def field_types(cls: type) -> dict[str, Any]:
+    """Of what travels of a packet, in its order."""
+    if issubclass(cls, Publication):  # it may be compiled, which leaves little of what it said: convoys say it as well
+        hints = {**get_type_hints(Convoy), **get_type_hints(Part), "hurry": bool}
+    else:
+        hints = get_type_hints(cls)
+    return {name: hints[name] for name in _names[cls]}
 
 
 def _decoder(cls: type) -> msgspec.msgpack.Decoder[Any]:
-    hints = _types(cls)
-    return msgspec.msgpack.Decoder(tuple[tuple(hints[name] for name in _names[cls])])  # type: ignore[misc]
+    return msgspec.msgpack.Decoder(tuple[tuple(field_types(cls).values())])  # type: ignore[misc]
 
 
 _decode: Final = [_decoder(cls).decode for cls in PACKETS]
