@@ -64,9 +64,10 @@ bench: setup java    ## side-by-side benchmarks; each prints its ratios
 audit: setup         ## write out/sbom.json, hold requirements.lock against known vulnerabilities (asks the network)
 	$(BIN)/python scripts/audit.py
 
-build: setup         ## wheel and source archive in out/dist, audited; where nobody can be asked that is said, not hidden
+build: compiler      ## wheels, pure and compiled, and source archive in out/dist, audited; where nobody can be asked that is said, not hidden
 	$(BIN)/python scripts/audit.py || [ $$? -eq 3 ]
 	$(BIN)/python -m hatchling build -d out/dist
+	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build -t wheel -d out/dist
 
 lock: setup          ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
