@@ -18,7 +18,7 @@ class Context:
 
     __slots__ = (
         *("_aggregates", "_due", "_has_sent", "_is_lazy", "_ripening", "acks", "busy", "by", "closed", "dead"),
-        *("effects", "node", "parameters", "registry"),
+        *("effects", "node", "parameters", "registry", "stirring"),
     )
 
     def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
@@ -29,6 +29,8 @@ class Context:
         self.effects: Effects = []
         self.busy = False
         """Something was begun that may need to be sent again."""
+        self.stirring: dict[Topic, None] = {}
+        """Topics with something of that kind, and perhaps some that had: those at rest are never looked at."""
         self.dead: tuple[Life, ...] = ()
         """Verdicts that not everybody is known to know: they ride in every packet."""
         self.closed: dict[NodeId, int] = {}
@@ -43,6 +45,11 @@ class Context:
         """Somebody waits for these."""
         self._ripening: dict[tuple[NodeId, Topic], None] = {}
         """These have waited for half of the delay already."""
+
+    def stir(self, topic: Topic) -> None:
+        """Something was begun on the topic that may need to be sent again."""
+        self.busy = True
+        self.stirring[topic] = None
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)

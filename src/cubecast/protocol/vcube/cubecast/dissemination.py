@@ -206,7 +206,7 @@ class Dissemination:
         if copies is None:
             copies = self._copies[source] = {}
         copies[copy.first] = copy
-        self._context.busy = True
+        self._context.stir(self._topic)
         return copy
 
     def _spread(self, copy: Copy, wanted: int, again: bool) -> None:

@@ -68,6 +68,15 @@ class Lifetime:
             state.dissemination.may_push = self.settlement.may_push
         return state
 
+    def tick_topics(self) -> None:
+        """Time passed for the topics that have something under way."""
+        stirring, self.context.stirring = self.context.stirring, {}
+        for name in stirring:
+            topic = self.topics[name]
+            topic.tick()
+            if topic.busy:
+                self.context.stirring[name] = None
+
     # Becoming part
 
     def admit(self, sender: NodeId, packet: AnyPacket) -> bool:

@@ -446,9 +446,8 @@ class Cubecast:
         life.repeat_hello()
         life.inquiry.ask()
         life.settlement.tick()
-        for topic in life.topics.values():
-            topic.tick()
-        waiting = bool(life.inquiry) or life.settlement.open or any(topic.busy for topic in life.topics.values())
+        life.tick_topics()
+        waiting = bool(life.inquiry) or life.settlement.open or bool(life.context.stirring)
         life.context.busy = life.context.busy or waiting
 
     def _round(self, now: float) -> None:
@@ -483,8 +482,9 @@ class Cubecast:
         return describe(self._life, now, most_topics)
 
     def invariants(self) -> None:
-        for topic in self._life.topics.values():
+        for name, topic in self._life.topics.items():
             topic.invariants()
+            assert not topic.busy or name in self._life.context.stirring, f"nobody looks after {name}"
         if not self._life.settlement.open:
             assert not self._life.context.dead, "verdicts are under way although everything is settled"
 

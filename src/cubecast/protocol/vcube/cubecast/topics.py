@@ -101,7 +101,7 @@ class TopicState:
             self.registered = False
         self._numbers += 1
         self.wave = _OpenWave(self._numbers, entry, self._context.registry.others)
-        self._context.busy = True
+        self._context.stir(self._topic)
         self.send_wave()
         self.check_wave()
 
@@ -167,9 +167,8 @@ class TopicState:
             return (queue.popleft(),)
         batch = tuple(islice(queue, parameters.max_batch))
         size = sum(map(len, batch))
-        if (
-            size > parameters.max_batch_bytes + parameters.max_batch_bytes // 8
-        ):  # rather a little more than a crumb left
+        crumb = parameters.max_batch_bytes // 8  # rather a little more in one than so little left
+        if size > parameters.max_batch_bytes + crumb:
             fitting = bisect_right(list(accumulate(map(len, batch))), parameters.max_batch_bytes)
             batch = batch[: max(1, fitting)]
             size = sum(map(len, batch))
