@@ -3,7 +3,7 @@ read with every message should be found without a look-up. So they derive from n
 `contract.Packet` has; the `__init__` is written out because one that a dataclass generates is interpreted all the same.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from cubecast.ids import Counter, Incarnation, MessageId, Topic
 from cubecast.protocol.vcube.cubecast.vocabulary import Bitmap, Dependency, Life, Member, Start
@@ -69,16 +69,4 @@ class Direct(Publication):
 
     def handed_on(self) -> Publication:
         """As it travels when its source is faulty and others take it further."""
-        return Publication(
-            self.by,
-            self.dead,
-            self.topic,
-            self.message,
-            self.payloads,
-            self.members,
-            self.epochs,
-            self.starts,
-            self.dependencies,
-            self.stable,
-            self.hurry,
-        )
+        return Publication(*(getattr(self, one.name) for one in fields(self) if one.init))
