@@ -1,6 +1,8 @@
 """Ranges of a node's log as Arrow batches, in the node's process and through connections."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -185,3 +187,28 @@ def test_a_mistake_of_the_node_is_an_answer_too(tmp_path, monkeypatch, caplog):
 
     run(main())
     assert "KeyError" in caplog.text
+
+
+SERVING = """
+import sys
+sys.modules["pyarrow"] = sys.modules["numpy"] = None  # importing them fails from now on
+from pathlib import Path
+from cubecast import Node, connect
+from cubecast.net.loop import run
+
+async def main(data):
+    async with Node(data=data, log=(">",)) as node:
+        await node.publish_batch("t", [b"x"] * 100, wait="stable")
+        async with await connect(node.address) as client:
+            piece = await client._port.read_log("t", 11, None)
+            print(sum(len(batch.sealed) for batch in piece.batches))
+
+run(main(Path(sys.argv[1])))
+"""
+
+
+def test_a_node_serves_ranges_without_a_library_for_tables(tmp_path):
+    """The first reader made its node stand still for most of a second, while the library was imported."""
+    command = [sys.executable, "-c", SERVING, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("90\n", 0), done.stderr

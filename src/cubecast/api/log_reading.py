@@ -1,12 +1,12 @@
 """Reading a node's log wholesale: ranges of offsets as Arrow record batches."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import importlib
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from cubecast.api import envelope
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.log import ranges
 from cubecast.net.log.ranges import LogPiece
 from cubecast.net.port import Port
 
@@ -15,11 +15,21 @@ if TYPE_CHECKING:
 
 
 def log_schema() -> "pa.Schema":
-    """Of what `read_log` gives: as it travels, with what was published instead of the envelope around it."""
+    """Of what `read_log` gives."""
     import pyarrow as pa  # here, because most applications never need it
 
-    *names, _ = ranges.log_schema()
-    return pa.schema([*names, ("payload", pa.binary()), ("headers", pa.map_(pa.string(), pa.string()))])
+    return pa.schema(
+        [
+            ("topic", pa.string()),
+            ("offset", pa.int64()),
+            ("time", pa.float64()),
+            ("source", pa.int32()),
+            ("incarnation", pa.int32()),
+            ("counter", pa.int64()),
+            ("payload", pa.binary()),
+            ("headers", pa.map_(pa.string(), pa.string())),
+        ]
+    )
 
 
 class LogReading:
@@ -30,14 +40,15 @@ class LogReading:
 
     async def __aiter__(self) -> "AsyncIterator[pa.RecordBatch]":
         """Each piece is asked for while the one before it is worked on."""
+        await asyncio.to_thread(importlib.import_module, "pyarrow")  # most of a second, in which a node must not stand
         piece = await self._port.read_log(self._topic, self._start, self._stop)
-        while piece.data:
+        while piece.batches:
             following = None
             if piece.following < piece.stop:
                 answer = self._port.read_log(self._topic, piece.following, piece.stop)
                 following = asyncio.ensure_future(answer)
             try:
-                yield _opened(piece)
+                yield _opened(self._topic, piece)
                 if following is None:
                     return
                 piece = await following
@@ -52,20 +63,33 @@ class LogReading:
         return pa.Table.from_batches([batch async for batch in self], log_schema())
 
 
-def _opened(piece: LogPiece) -> "pa.RecordBatch":
+def _opened(topic: str, piece: LogPiece) -> "pa.RecordBatch":
     """With what was published instead of the envelope around it."""
     import pyarrow as pa
 
-    schema = log_schema()
-    with pa.ipc.open_stream(piece.data) as stream:
-        batch = stream.read_next_batch()
-    sealed, kind = batch.column("sealed").to_pylist(), schema.field("headers").type
-    if envelope.are_plain(sealed):
-        content = [batch.column("sealed"), pa.nulls(len(sealed), kind)]
-    else:
+    offsets: list[int] = []
+    times: list[float] = []
+    sources: list[int] = []
+    incarnations: list[int] = []
+    counters: list[int] = []
+    sealed: list[bytes] = []
+    for batch in piece.batches:
+        many = len(batch.sealed)
+        offsets += range(batch.offset, batch.offset + many)
+        times += [batch.time] * many
+        sources += [batch.source] * many
+        incarnations += [batch.incarnation] * many
+        counters += range(batch.counter, batch.counter + many)
+        sealed += batch.sealed
+    bodies: Sequence[bytes] = sealed
+    headers: Sequence[list[tuple[str, str]] | None] = [None] * len(sealed)
+    if not envelope.are_plain(sealed):
         bodies, headers = zip(*map(_content, sealed), strict=True)
-        content = [pa.array(bodies, pa.binary()), pa.array(headers, kind)]
-    return pa.record_batch([*batch.columns[:-1], *content], schema=schema)
+    columns = [[topic] * len(sealed), offsets, times, sources, incarnations, counters, bodies, headers]
+    schema = log_schema()
+    return pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def _content(sealed: bytes) -> tuple[bytes, list[tuple[str, str]] | None]:

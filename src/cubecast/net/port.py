@@ -108,7 +108,7 @@ class Port(Protocol):
         """
 
     def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable["LogPiece"]:
-        """The first piece of a range of offsets in the node's log, as Arrow; without limits all there is by now."""
+        """The first piece of a range of offsets in the node's log; without limits all there is by now."""
 
     def log_topics(self, after: Topic = "") -> Awaitable[list["TopicLog"]]:
         """What is in the node's log, of topics whose names come after this one; not all of them when they are many."""

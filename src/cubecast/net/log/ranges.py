@@ -1,21 +1,18 @@
-"""Ranges of offsets as Arrow record batches, a bounded piece at a time, for programs that read logs wholesale.
+"""Ranges of offsets, a bounded piece at a time, for programs that read logs wholesale.
 
-Whoever reads asks for the next piece when it wants one, so that nothing piles up anywhere. A piece is an Arrow stream
-of its own with one batch; it fits into a frame. Messages are as they travelled: what an application put around its
-content is opened by the application's side.
+The reader asks for the next piece when it wants one, so that nothing piles up anywhere. A piece fits into a frame, and
+its batches are the log's own: the node rearranges nothing, and needs no library for tables. Messages are as they
+travelled: what an application put around its content is opened by the application's side.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cubecast.errors import BadInput, DamagedLog, Forgotten
 from cubecast.ids import Counter, Incarnation, NodeId, Topic
 from cubecast.net.log.reading import History
 from cubecast.net.log.record import Record
 from cubecast.net.pieces import MESSAGE_OVERHEAD
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PIECE = 512 << 10
 """Bytes of messages in a piece, unless one alone is larger."""
@@ -34,22 +31,24 @@ class TopicLog(NamedTuple):
     """The last one; the smaller one when nothing is kept."""
 
 
-class LogPiece(NamedTuple):
-    following: int
-    """The offset after the last one in it."""
-    stop: int
-    """The offset at which the range ends."""
-    data: bytes
-    """An Arrow stream; empty when nothing is left."""
+class LoggedBatch(NamedTuple):
+    """Messages of one publisher with consecutive counters, at consecutive offsets."""
 
-
-class Row(NamedTuple):
     offset: int
     time: float
     source: NodeId
     incarnation: Incarnation
     counter: Counter
-    sealed: bytes
+    sealed: list[bytes]
+
+
+class LogPiece(NamedTuple):
+    following: int
+    """The offset after the last one in it."""
+    stop: int
+    """The offset at which the range ends."""
+    batches: list[LoggedBatch]
+    """None when nothing is left."""
 
 
 async def read_piece(history: History, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
@@ -65,9 +64,9 @@ async def read_piece(history: History, topic: Topic, start: int | None, stop: in
     if stop > last + 1:
         raise BadInput(f"{topic}: the log ends with offset {last}; there is no range up to {stop}")
     if start >= stop:
-        return LogPiece(start, stop, b"")
-    rows = list(_bounded(await _records(history, topic, start), stop))
-    return LogPiece(rows[-1].offset + 1, stop, _encoded(topic, rows))
+        return LogPiece(start, stop, [])
+    batches = list(_bounded(await _records(history, topic, start), stop))
+    return LogPiece(batches[-1].offset + len(batches[-1].sealed), stop, batches)
 
 
 async def _records(history: History, topic: Topic, start: int) -> list[Record]:
@@ -85,40 +84,17 @@ def list_topics(history: History, after: Topic) -> list[TopicLog]:
     return [TopicLog(topic, *history.bounds(topic)) for topic in topics[:TOPICS_AT_ONCE]]
 
 
-def _bounded(records: list[Record], stop: int) -> Iterator[Row]:
+def _bounded(records: list[Record], stop: int) -> Iterator[LoggedBatch]:
+    """The first messages that fit into a piece, at least one."""
     left = PIECE
     for record in records:
-        source, incarnation, counter = record.first
-        for place, payload in enumerate(record.payloads):
+        sealed: list[bytes] = []
+        for payload in record.payloads[: max(0, stop - record.offset)]:
             left -= len(payload) + MESSAGE_OVERHEAD
-            if record.offset + place >= stop or (left < 0 and place + record.offset > records[0].offset):
-                return
-            yield Row(record.offset + place, record.at, source, incarnation, counter + place, payload)
-
-
-def log_schema() -> "pa.Schema":
-    import pyarrow as pa  # here, because most nodes and clients never need it
-
-    return pa.schema(
-        [
-            ("topic", pa.string()),
-            ("offset", pa.int64()),
-            ("time", pa.float64()),
-            ("source", pa.int32()),
-            ("incarnation", pa.int32()),
-            ("counter", pa.int64()),
-            ("sealed", pa.binary()),
-        ]
-    )
-
-
-def _encoded(topic: Topic, rows: list[Row]) -> bytes:
-    import pyarrow as pa
-
-    schema = log_schema()
-    columns = [[topic] * len(rows), *map(list, zip(*rows, strict=True))]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch(arrays, schema=schema))
-    return bytes(sink.getvalue())
+            if left < 0 and (sealed or record is not records[0]):
+                break
+            sealed.append(payload)
+        if sealed:
+            yield LoggedBatch(record.offset, record.at, *record.first, sealed)
+        if len(sealed) < len(record.payloads):
+            return
