@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Timer
@@ -52,14 +52,16 @@ class Running:
 
 
 @contextmanager
-def running(*arguments: object, errors_too: bool = False) -> Iterator[Running]:
+def running(
+    *arguments: object, errors_too: bool = False, program: Sequence[str] = PROGRAM, env: Mapping[str, str] = os.environ
+) -> Iterator[Running]:
     """Killed when the block ends, and when its lifetime is over, so that nobody waits for its next line for ever."""
     process = subprocess.Popen(
-        [*PROGRAM, *map(str, arguments)],
+        [*program, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT if errors_too else None,
         text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        env={**env, "PYTHONUNBUFFERED": "1"},
     )
     watchdog = Timer(LIFETIME, process.kill)
     watchdog.start()

@@ -6,10 +6,6 @@ from typing import Any
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress
-from cubecast.experiments.live_load.checker import smallest_payload
-from cubecast.experiments.live_load.cluster import measure, measure_messages
-from cubecast.experiments.live_load.load import Load
-from cubecast.report.bench_tables import print_bench
 
 EXAMPLE = """
 \b
@@ -34,6 +30,11 @@ LATENCY_SECONDS = 5.0
 def bench(context: click.Context, nodes: int, messages: int, size: int, data: Path | None, as_json: bool) -> None:
     """Group chat on loopback: all publish and all subscribe one topic, first as fast as it goes, then at 100 a second
     each for the latency. Exit code 1 when anything was lost or came out of order."""
+    from cubecast.experiments.live_load.checker import smallest_payload
+    from cubecast.experiments.live_load.cluster import measure, measure_messages
+    from cubecast.experiments.live_load.load import Load
+    from cubecast.report.bench_tables import print_bench
+
     size = max(size, smallest_payload(nodes))
     each = max(1, messages // nodes)
     with progress("as fast as it goes"):

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import click
 
-from cubecast.check import check_directory
 from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
-from cubecast.report.partial_notes import partial_notes
-from cubecast.report.tables import print_verdict
-from cubecast.trace.reader import read_trace
-from cubecast.trace.shiviz import shiviz_log
 
 EXAMPLE = """
 \b
@@ -30,6 +25,12 @@ def check(context: click.Context, directory: Path, properties: str | None, shivi
 
     Exit code 0: VALID, 1: VIOLATED, 2: no verdict because of bad input, 3: UNKNOWN, something is missing.
     """
+    from cubecast.check import check_directory
+    from cubecast.report.partial_notes import partial_notes
+    from cubecast.report.tables import print_verdict
+    from cubecast.trace.reader import read_trace
+    from cubecast.trace.shiviz import shiviz_log
+
     names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
     with progress(f"checking {directory}"):
         report = check_directory(directory, names).to_json() | {"partial": partial_notes([directory])}

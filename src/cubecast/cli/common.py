@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +26,16 @@ EXIT_CODES = {"VALID": OK, "VIOLATED": VIOLATED, "UNKNOWN": UNKNOWN}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 seed_option = click.option("--seed", default=1, show_default=True, help="Every random choice comes from it.")
+EXTRAS = {
+    "numpy": "lab",
+    "pyarrow": "arrow",
+    "pyspark": "spark",
+    "pandas": "spark",
+    "numba": "kernels",
+    "matplotlib": "report",
+    "jinja2": "report",
+}
+"""Packages that a plain installation does not bring, and the extra that does."""
 WIDE = 500
 """Columns of what is no terminal."""
 
@@ -46,12 +57,24 @@ output = Screen()
 errors = Screen(stderr=True)
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command, as the list of commands shows it without loading it."""
+
+    module: str
+    """Of this package; the command has its own name there."""
+    about: str
+    extra: str = ""
+    """What has to be installed besides: cubecast[extra]."""
+
+
 class CubecastGroup(click.Group):
     """Commands named by module, and every error we raise on purpose as one line and exit code 2."""
 
-    def __init__(self, *, commands_at: Mapping[str, str], **options: Any) -> None:
+    def __init__(self, *, sections: Mapping[str, Mapping[str, Command]], **options: Any) -> None:
         super().__init__(context_settings={"help_option_names": ["-h", "--help"]}, **options)
-        self._commands_at = commands_at
+        self._sections = sections
+        self._known = {name: command for inside in sections.values() for name, command in inside.items()}
         self.params.append(
             click.Option(
                 ["--version"],
@@ -64,14 +87,20 @@ class CubecastGroup(click.Group):
         )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._commands_at)
+        return list(self._known)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._commands_at:
+        if cmd_name not in self._known:
             return None
-        module, _, name = self._commands_at[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        command: click.Command = getattr(import_module(f"cubecast.cli.{self._known[cmd_name].module}"), cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What is known of them without loading them."""
+        widest = max(map(len, self._known))
+        for section, inside in self._sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(widest), _listed(command)) for name, command in inside.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -83,6 +112,21 @@ class CubecastGroup(click.Group):
             where = error.ctx.command_path if error.ctx is not None else self.name
             complain(f"cubecast: {error.format_message()} (see {where} --help)")
             ctx.exit(BAD_INPUT)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRAS:
+                raise
+            asked = self._known.get(ctx.invoked_subcommand or "")
+            extra = asked.extra if asked is not None and asked.extra else EXTRAS[package]
+            complain(
+                f"cubecast: this needs {package}, which is not installed; nothing was done: "
+                f"pip install 'cubecast[{extra}]'"
+            )
+            ctx.exit(BAD_INPUT)
+
+
+def _listed(command: Command) -> str:
+    return f"{command.about} [{command.extra}]" if command.extra else command.about
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

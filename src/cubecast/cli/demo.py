@@ -6,8 +6,6 @@ import click
 
 from cubecast.cli.common import EXIT_CODES, VIOLATED, errors, json_option, output, print_json, progress, seed_option
 from cubecast.cli.spark_options import spark_options
-from cubecast.experiments.demo import DAMAGED, TRACE, run_demo
-from cubecast.report.demo_tables import demo_tables
 
 EXAMPLE = """
 \b
@@ -28,6 +26,9 @@ def demo(
     context: click.Context, out: Path, master: str | None, conf: tuple[tuple[str, str], ...], seed: int, as_json: bool
 ) -> None:
     """Eight live nodes talk, one is killed, one joins; two judges read the traces; a damaged one must be caught."""
+    from cubecast.experiments.demo import DAMAGED, TRACE, run_demo
+    from cubecast.report.demo_tables import demo_tables
+
     with progress("demonstration") as bar:
         say = (lambda text: bar.update(bar.task_ids[0], description=text)) if errors.is_terminal else errors.print
         result = run_demo(out, seed, say, master, conf)

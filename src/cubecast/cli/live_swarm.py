@@ -7,14 +7,15 @@ from typing import Any, NoReturn
 import click
 
 from cubecast.cli.common import OK, VIOLATED, output, print_json, progress
-from cubecast.experiments.live_faults.run import LiveFailure
-from cubecast.experiments.live_faults.swarm import torment
 
 
 def live_swarm(
     directory: Path, seed: int, schedules: int, second_judge: Callable[[], dict[str, str]] | None, *, as_json: bool
 ) -> NoReturn:
     """Tell of every schedule as it ends; end the program with the exit code of the verdict."""
+    from cubecast.experiments.live_faults.run import LiveFailure
+    from cubecast.experiments.live_faults.swarm import torment
+
     found: dict[str, Any] = {"seed": seed, "schedules": [], "failure": None}
     try:
         with progress(f"seed {seed}: {schedules} schedules of live clusters below {directory}"):

@@ -7,7 +7,7 @@ import click
 
 from cubecast.cli.common import OK, VIOLATED, errors, json_option, output, print_json, progress
 from cubecast.net.log.check import check_log, list_topics
-from cubecast.report.log_export import export_lines, export_parquet
+from cubecast.report.log_export import export_lines
 from cubecast.report.log_tables import print_log
 
 LS_EXAMPLE = """
@@ -61,6 +61,8 @@ def export(context: click.Context, directory: Path, patterns: tuple[str, ...], p
     if parquet is None:
         problems = export_lines(directory, sys.stdout, patterns)
     else:
+        from cubecast.report.log_parquet import export_parquet
+
         with progress(f"writing {parquet}"):
             problems = export_parquet(directory, parquet, patterns)
     _complain(problems)

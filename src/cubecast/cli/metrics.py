@@ -7,10 +7,6 @@ import click
 
 from cubecast.cli.common import json_option, output, print_json, progress
 from cubecast.cli.spark_options import spark_options
-from cubecast.pipeline.metrics.measure import measure
-from cubecast.pipeline.outputs import require_new
-from cubecast.pipeline.session import spark_session
-from cubecast.report.metric_tables import metric_tables
 
 EXAMPLE = """
 \b
@@ -29,6 +25,11 @@ def metrics(
     directories: tuple[Path, ...], out: Path | None, master: str | None, conf: Iterable[tuple[str, str]], as_json: bool
 ) -> None:
     """Latency, traffic, ordering cost, queues, load and subscriptions of the traces in and below DIR."""
+    from cubecast.pipeline.metrics.measure import measure
+    from cubecast.pipeline.outputs import require_new
+    from cubecast.pipeline.session import spark_session
+    from cubecast.report.metric_tables import metric_tables
+
     if out is not None:
         require_new(out)
     with progress("measuring"):

@@ -6,9 +6,6 @@ from typing import Any
 import click
 
 from cubecast.cli.common import json_option, output, print_json, progress, seed_option
-from cubecast.report.tables import figures_table
-from cubecast.sim.config import SimConfig
-from cubecast.sim.run import simulate, simulate_to_directory
 
 EXAMPLE = """
 \b
@@ -66,6 +63,10 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 @json_option
 def sim(protocol: str, trace: Path | None, no_packets: bool, as_json: bool, **options: Any) -> None:
     """Simulate PROTOCOL (vcube-ps, srpt, srpt-b …) once, deterministically."""
+    from cubecast.report.tables import figures_table
+    from cubecast.sim.config import SimConfig
+    from cubecast.sim.run import simulate, simulate_to_directory
+
     config = SimConfig(protocol, **options)
     with progress(f"simulating {protocol} on {config.nodes} nodes"):
         figures = simulate(config) if trace is None else simulate_to_directory(config, trace, packets=not no_packets)

@@ -8,11 +8,6 @@ import click
 from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
 from cubecast.cli.live_swarm import live_swarm
 from cubecast.cli.spark_options import spark_options
-from cubecast.experiments import exhaustive as tiny_worlds
-from cubecast.experiments import swarm as experiment
-from cubecast.experiments.live_faults.swarm import verified_with_spark
-from cubecast.report.swarm import swarm_table
-from cubecast.sim.schedule import Schedule
 
 EXAMPLE = """
 \b
@@ -52,6 +47,11 @@ def swarm(
     as_json: bool,
 ) -> None:
     """Run seeded fault schedules, each followed by healing, and check every promise; stop at the first violation."""
+    from cubecast.experiments import swarm as experiment
+    from cubecast.experiments.live_faults.swarm import verified_with_spark
+    from cubecast.report.swarm import swarm_table
+    from cubecast.sim.schedule import Schedule
+
     if exhaustive is not None:
         _explore(exhaustive, as_json)
     if live is not None:
@@ -86,6 +86,8 @@ def swarm(
 
 
 def _explore(most_states: int, as_json: bool) -> NoReturn:
+    from cubecast.experiments import exhaustive as tiny_worlds
+
     with progress("all interleavings of tiny worlds"):
         found = [tiny_worlds.to_json(name, one) for name, one in tiny_worlds.explore_all(most_states)]
     if as_json:

@@ -10,7 +10,6 @@ from cubecast.api.connect import Connecting
 from cubecast.cli.client_options import client_options, connecting, login
 from cubecast.cli.common import json_option, output, print_json
 from cubecast.net.loop import run as run_loop
-from cubecast.report.live_tracing import collect_journals, switch_each
 
 EXAMPLE = """
 \b
@@ -52,6 +51,8 @@ def off(as_json: bool, **where: Any) -> None:
 @json_option
 def collect(journals: Path, out: Path, as_json: bool) -> None:
     """Make one trace of the journals of several nodes, brought together in one directory."""
+    from cubecast.report.live_tracing import collect_journals
+
     found = collect_journals(journals, out)
     if as_json:
         print_json(found)
@@ -66,6 +67,8 @@ def collect(journals: Path, out: Path, as_json: bool) -> None:
 
 
 def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:
+    from cubecast.report.live_switching import switch_each
+
     def connect(node: str) -> Connecting:
         return connecting(**where | {"nodes": (node,)})
 

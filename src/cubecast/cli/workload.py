@@ -8,13 +8,6 @@ import click
 
 from cubecast.cli.common import json_option, output, print_json, progress, seed_option
 from cubecast.cli.spark_options import spark_options
-from cubecast.pipeline.session import spark_session
-from cubecast.pipeline.workloads.build import build_publications, build_synthetic, build_universe
-from cubecast.pipeline.workloads.logs import LogFormat
-from cubecast.pipeline.workloads.synthetic import GridModel
-from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
-from cubecast.pipeline.workloads.zipf import WEB_EXPONENT, ZipfLoad
-from cubecast.report.workload_tables import degrees_table
 
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="New directory for the Parquet table."
@@ -60,6 +53,11 @@ def universe(
     conf: Iterable[tuple[str, str]], seeds: int, least: int, extra: str, members: str, candidates: int,
 ) -> None:  # fmt: skip
     """A self-contained universe of topics and users from a subscription LOG (user, item[, time])."""
+    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.workloads.build import build_universe
+    from cubecast.pipeline.workloads.logs import LogFormat
+    from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
+
     rules = UniverseRules(seeds, least, Extra(extra), Members(members))
     with progress("growing the universe"):
         kept, found = build_universe(
@@ -86,6 +84,10 @@ def synthetic(
     conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """Synthetic subscriptions by the grid model: users near each other like the same topics."""
+    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.workloads.build import build_synthetic
+    from cubecast.pipeline.workloads.synthetic import GridModel
+
     model = GridModel(users, topics, points_exponent, most_points, radius_exponent, least_radius, most_radius)
     with progress("placing users and topics"):
         found = build_synthetic(spark_session(master, conf), model, seed, out)
@@ -98,16 +100,20 @@ def synthetic(
 @click.option("--topics", default=128, show_default=True)
 @click.option("--publishers", default=256, show_default=True)
 @click.option("--window", default=32000.0, show_default=True, help="Publications fall into [0, window).")
-@click.option("--exponent", default=WEB_EXPONENT, show_default=True, help="Of Zipf's law; 0 is uniform.")
+@click.option("--exponent", type=float, help="Of Zipf's law; 0 is uniform; without, as measured in the web.")
 @seed_option
 @json_option
 @spark_options
 def publications(
-    out: Path, publications: int, topics: int, publishers: int, window: float, exponent: float, seed: int,
+    out: Path, publications: int, topics: int, publishers: int, window: float, exponent: float | None, seed: int,
     as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """A load of publications over topics by Zipf's law: when, by whom, on the topic of which rank."""
-    load = ZipfLoad(publications, topics, publishers, window, exponent)
+    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.workloads.build import build_publications
+    from cubecast.pipeline.workloads.zipf import WEB_EXPONENT, ZipfLoad
+
+    load = ZipfLoad(publications, topics, publishers, window, WEB_EXPONENT if exponent is None else exponent)
     with progress("drawing publications"):
         busiest = build_publications(spark_session(master, conf), load, seed, out)
     facts = {"seed": seed, "out": str(out), "publications": publications, "busiest_topic_share": busiest}
@@ -119,6 +125,8 @@ def publications(
 
 
 def show(facts: dict[str, Any], as_json: bool) -> None:
+    from cubecast.report.workload_tables import degrees_table
+
     if as_json:
         print_json(facts)
         return

@@ -1,30 +1,13 @@
-"""Traces of living nodes: switched on and off at several, their journals collected into one."""
+"""The journals of living nodes, collected into one trace."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cubecast import __version__
-from cubecast.net.security.login import NOTHING, Login
-from cubecast.net.web.asking import http_address, switch_trace
-from cubecast.report.live_asking import Connect
 from cubecast.sim.protocols import find
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import collect
 from cubecast.trace.reader import read_info
-
-
-async def switch_each(
-    nodes: Sequence[str], connect: Connect, timeout: float, run: str | None, login: Login = NOTHING
-) -> list[dict[str, Any]]:
-    """One after the other; the first that refuses ends it, with what was switched before left as it is."""
-    done = []
-    for node in nodes:
-        async with connect(node) as client:
-            status = await client.status()
-        said = await switch_trace(http_address(status["http"], node), run, timeout, login)
-        done.append({"node": status["node"], "address": node} | said)
-    return done
 
 
 def collect_journals(directory: Path, out: Path) -> dict[str, Any]:
