@@ -1,6 +1,10 @@
 """`pip install cubecast` and nothing else: messaging works, and what needs more says what to install."""
 
 import json
+import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,6 +47,22 @@ for words in json.loads(sys.argv[1]):
     done = CliRunner().invoke(main, words)
     found[words[0]] = [done.exit_code, done.stderr, done.stdout, repr(done.exception)]
 print(json.dumps(found))
+"""
+READS_A_LOG = """
+import asyncio, json, tempfile
+from pathlib import Path
+import cubecast
+
+async def main():
+    async with cubecast.Node(data=Path(tempfile.mkdtemp()), log=(">",)) as node:
+        await node.publish("kept", "this", wait="durable")
+        async for _ in node.read_log("kept"):
+            pass
+
+try:
+    asyncio.run(main())
+except cubecast.CubecastError as error:
+    print(json.dumps([type(error).__name__, str(error)]))
 """
 NEED_MORE = {
     "lab": [
@@ -130,3 +150,33 @@ def test_two_nodes_and_what_people_type(plain: PlainInstall):
             assert plain.run(plain.program, "held", "--node", one).returncode == 0
             assert second.stop() == 0
         assert first.stop() == 0
+
+
+def test_a_log_is_read_as_arrow_where_arrow_is(plain: PlainInstall):
+    found = plain.evaluate(READS_A_LOG)
+    assert isinstance(found, list)
+    kind, text = found
+    assert kind == "BadInput" and "pip install 'cubecast[arrow]'" in text
+
+
+def test_clients_do_without_what_windows_does_not_have():
+    program = (
+        "import sys\n"
+        "for name in ('fcntl', 'resource', 'uvloop'):\n"
+        "    sys.modules[name] = None\n"
+        "import cubecast, cubecast.cli.pub, cubecast.cli.sub, cubecast.cli.status\n"
+        "print(cubecast.connect.__name__, cubecast.sync.connect.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("connect connect\n", "")
+
+
+def test_the_document_says_what_brings_what():
+    """The table of extras against the project's own."""
+    text = (ROOT / "docs/installing.md").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    told = re.findall(r"(?m)^\| `(\w+)` \|", text)
+    assert set(told) == set(extras) - {"bench", "peers", "dev"}
+    for extra, many in NEED_MORE.items():
+        (row,) = re.findall(rf"(?m)^\| `{extra}` \|.*$", text)
+        assert all(f"`{words[0]}`" in row or f"`{words[0]} {words[1]}" in row for words in many), (extra, row)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from cubecast.api import envelope
-from cubecast.errors import RemoteProtocolError
+from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.log.ranges import LogPiece
 from cubecast.net.port import Port
 
@@ -40,7 +40,10 @@ class LogReading:
 
     async def __aiter__(self) -> "AsyncIterator[pa.RecordBatch]":
         """Each piece is asked for while the one before it is worked on."""
-        await asyncio.to_thread(importlib.import_module, "pyarrow")  # most of a second, in which a node must not stand
+        try:  # most of a second, in which a node must not stand
+            await asyncio.to_thread(importlib.import_module, "pyarrow")
+        except ModuleNotFoundError:
+            raise BadInput("read_log gives Arrow, which is not installed: pip install 'cubecast[arrow]'") from None
         piece = await self._port.read_log(self._topic, self._start, self._stop)
         while piece.batches:
             following = None

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import signal
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -44,7 +45,8 @@ def sub(pattern: str, count: int | None, as_json: bool, since: str | None, **whe
 async def _print(pattern: str, since: Since | None, count: int | None, as_json: bool, where: dict[str, Any]) -> None:
     async with connecting(**where) as client, client.subscribe(pattern, since=since) as subscription:
         for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, subscription.close)
+            with suppress(NotImplementedError):  # Windows: Ctrl-C ends it less politely
+                asyncio.get_running_loop().add_signal_handler(name, subscription.close)
         complain(f"subscribed to {pattern}")
         left = count
         async for event in subscription:
