@@ -62,7 +62,7 @@ class Command:
     """A command, as the list of commands shows it without loading it."""
 
     module: str
-    """Of this package; the command has its own name there."""
+    """Where it is, by its own name."""
     about: str
     extra: str = ""
     """What has to be installed besides: cubecast[extra]."""
@@ -92,7 +92,7 @@ class CubecastGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._known:
             return None
-        command: click.Command = getattr(import_module(f"cubecast.cli.{self._known[cmd_name].module}"), cmd_name)
+        command: click.Command = getattr(import_module(self._known[cmd_name].module), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
