@@ -1,7 +1,7 @@
 """Publishing and subscribing through any port: a node in this process, or a connection to one elsewhere."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
@@ -29,8 +29,9 @@ Wait: TypeAlias = Literal["stable", "durable"]
 class Client:
     """An application's end of a port. Use it in the event loop it was made in."""
 
-    def __init__(self, port: Port) -> None:
-        self._port = port
+    def __init__(self, port: Port, node: Callable[[], str] = lambda: "") -> None:
+        """`node` says for people which one it talks to at the moment."""
+        self._port, self._node = port, node
         self._requests = Requests(self)
         self._services: set[Service] = set()
         self._closed = False
@@ -246,6 +247,10 @@ class Client:
             for service in list(self._services):
                 await service.close()
             await self._port.close()
+
+    def __repr__(self) -> str:
+        where = f" of {self._node()}" if self._node() else ""
+        return f"<Client{where}, closed>" if self._closed else f"<Client{where}>"
 
     async def __aenter__(self) -> Self:
         if self._closed:

@@ -103,6 +103,14 @@ class Subscription(Generic[Event]):
         if isinstance(self._sink, Inbox) and not self._life.ended and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._sink.close)
 
+    def __repr__(self) -> str:
+        if self._life.ended:
+            why = "" if self._life.error is None else f": {self._life.error}"
+            return f"<Subscription to {self.pattern!r}, ended{why}>"
+        since = "" if self._life.since is None else f" since {self._life.since}"
+        waiting = f", {self.held} bytes to read" if isinstance(self._sink, Inbox) else ", calls a function"
+        return f"<Subscription to {self.pattern!r}{since}{waiting}>"
+
     def _inbox(self) -> Inbox:
         if isinstance(self._sink, Inbox):
             return self._sink
