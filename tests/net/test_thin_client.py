@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.api.client import Client
 from cubecast.api.message import Gap
-from cubecast.errors import BadInput, Closed, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, OutcomeUnknown, Unreachable
 from cubecast.net import gateway
 from cubecast.net.addresses import Address
 from cubecast.net.client import ClientPort
@@ -226,10 +226,12 @@ def test_bad_input_is_refused_with_the_reason():
         with pytest.raises(BadInput, match="at least one node"):
             await connected()
         port = ClientPort([Address("127.0.0.1", 1)])
-        with pytest.raises(BadInput, match=r"127\.0\.0\.1:1"):
+        with pytest.raises(
+            Unreachable, match=r"127\.0\.0\.1:1: .*running there\? cubecast node --listen 127\.0\.0\.1:1"
+        ):
             await port.start(timeout=0.1)
         port = ClientPort([Address("no..host", 1)])
-        with pytest.raises(BadInput, match="is no host"):
+        with pytest.raises(Unreachable, match="is no host"):
             await port.start(timeout=0.1)
         more = [await connected(door) for _ in range(3)]
         with pytest.raises(BadInput, match="serves 4 clients"):

@@ -79,9 +79,12 @@ class Subscription(Generic[Event]):
             raise BadInput(f"at least one event is taken, not {most}")
         taken = list(islice(inbox.current, most))
         if not taken:
-            async with asyncio.timeout(timeout):
-                if not await inbox.advance():
-                    raise Closed(f"the subscription to {self.pattern} is closed")
+            try:
+                async with asyncio.timeout(timeout):
+                    if not await inbox.advance():
+                        raise Closed(f"the subscription to {self.pattern} is closed")
+            except TimeoutError:
+                raise TimeoutError(f"nothing came on {self.pattern} for {timeout} s") from None
             taken = list(islice(inbox.current, most))
         return cast(list[Event], taken)
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown, Unreachable
 from cubecast.ids import Topic
 from cubecast.net.addresses import Address
 from cubecast.net.connection import Connection
@@ -111,7 +111,7 @@ class ClientPort:
         }
 
     async def start(self, timeout: float = 5.0) -> None:
-        """BadInput with the reasons when no node answers in time, or all refuse."""
+        """With the reasons, Unreachable when no node answers in time, BadInput when all refuse."""
         await self._connect(timeout)
 
     @property
@@ -156,7 +156,7 @@ class ClientPort:
         before = self._node
         try:
             await self._connect(self._patience)
-        except BadInput as error:
+        except (BadInput, Unreachable) as error:
             self._shut(OutcomeUnknown(f"{before} is lost, and no other node takes this client: {error}"))
         else:
             moved = f"moved from {before} to {self._node}"

@@ -122,7 +122,7 @@ class ClientSink:
     def on_end(self, error: CubecastError | None) -> None:
         if error is not None:
             self._gateway.forget(self._number)
-            self._gateway.send(Ended(self._number, str(error)))
+            self._gateway.send(Ended(self._number, str(error), type(error).__name__))
 
 
 class Gateway:
@@ -231,7 +231,7 @@ class Gateway:
             self._sinks[message.subscription] = sink
             self._known += sink.known
         except CubecastError as error:
-            self.send(Ended(message.subscription, str(error)))
+            self.send(Ended(message.subscription, str(error), type(error).__name__))
 
     def _open_at_port(self, message: Subscribe, sink: ClientSink) -> int:
         since = message.since

@@ -131,6 +131,8 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag=21):
 
     subscription: int
     reason: str
+    kind: str = "BadInput"
+    """The error's name."""
 
 
 class StatusReply(msgspec.Struct, frozen=True, array_like=True, tag=22):
