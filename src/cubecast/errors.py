@@ -65,6 +65,10 @@ class RequestFailed(CubecastError):  # noqa: N818 - the other side's failure, to
     """Whoever served the request could not: the text is what the handler raised."""
 
 
+class PartlyPublished(CubecastError):  # noqa: N818 - names what happened
+    """The first messages of a list were published, `args[1]` of them; the rest was not, for the reason in the text."""
+
+
 class NotDurable(CubecastError):  # noqa: N818 - a state, not an accident
     """The log did not take it, at least not yet. The text says whether it was published."""
 

@@ -109,7 +109,7 @@ def test_when_no_node_is_left_everything_ends_with_an_error():
         door.kill()
         with pytest.raises(OutcomeUnknown, match="no other node takes this client"):
             await heard.next(30)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(Closed, match="no other node takes this client"):
             await ann.publish("t", 1)
         await asyncio.gather(status, return_exceptions=True)
         await ann.close()

@@ -15,7 +15,7 @@ from cubecast.api.log_reading import LogReading
 from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
-from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
 from cubecast.net.log.ranges import TopicLog
 from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
@@ -81,16 +81,25 @@ class Client:
     ) -> None:
         """Publish messages in their order, as one piece where the budget allows.
 
-        When cancelled or timed out, those published so far are the first ones of the list.
+        When cancelled or timed out, those published so far are the first ones of the list; when refused in the middle,
+        `PartlyPublished` says how many.
         """
         sealed = seal_all(batch)
-        accepted = 0
+        accepted = done = 0
         if wait is not None:
             await self._check(wait, topic, timeout)
         for chunk in pieces(sealed):
-            if not self._port.has_room(topic):
-                await self._room(topic, timeout)
-            accepted = self._port.publish(topic, chunk)
+            try:
+                if not self._port.has_room(topic):
+                    await self._room(topic, timeout, done)
+                accepted = self._port.publish(topic, chunk)
+            except CubecastError as error:
+                if not done:
+                    raise
+                why = str(error).removesuffix(". Nothing was published")
+                text = f"{topic}: the first {done} of {len(sealed)} messages were published, the rest was not: {why}"
+                raise PartlyPublished(text, done) from None
+            done += len(chunk)
         if wait is not None and sealed:
             await self._reached(wait, topic, accepted, timeout)
 
@@ -98,7 +107,7 @@ class Client:
         """Wait until everything published here on the topic reached everybody it is for."""
         await self._reached("stable", topic, self._port.publish(check_topic(topic), ()), timeout)
 
-    async def _room(self, topic: str, timeout: float | None) -> None:
+    async def _room(self, topic: str, timeout: float | None, done: int = 0) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
         # because another publisher that waited may have used the room up.
         try:
@@ -106,7 +115,8 @@ class Client:
                 while not self._port.has_room(topic):
                     await asyncio.shield(self._port.room(topic))
         except TimeoutError:
-            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
+            what = f"the first {done} messages were published, and no more" if done else "nothing was published"
+            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; {what}") from None
 
     async def _check(self, wait: Wait, topic: str, timeout: float | None) -> None:
         """Before anything is published: can what is waited for come at all?"""
@@ -125,7 +135,7 @@ class Client:
                 await (self._port.stable if wait == "stable" else self._port.durable)(topic, accepted)
         except TimeoutError:
             what = "to have reached everybody" if wait == "stable" else "to be durable"
-            raise OutcomeUnknown(f"{topic}: published, and not known {what} in {timeout} s") from None
+            raise OutcomeUnknown(f"{topic}: accepted, and not known {what} in {timeout} s") from None
 
     # -- subscribing
 

@@ -79,7 +79,7 @@ class ClientPort:
         """`patience`: seconds without any node after which the port gives up and ends everything."""
         self._dialler = Dialler(addresses, cluster, name, random.Random(), login)
         self._patience = patience
-        self._on_uncertain = on_uncertain
+        self._on_uncertain, self._on_refused = on_uncertain, on_refused
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._node = ""
@@ -264,7 +264,7 @@ class ClientPort:
             self._shut(self._closed)
 
     def _shut(self, error: CubecastError) -> None:
-        self._closed, self._is_shut = error, True
+        self._closed, self._is_shut = Closed(str(error)), True
         if self._moving is not None and self._moving is not asyncio.current_task():
             self._moving.cancel()
         if self._heart is not None:
@@ -273,7 +273,10 @@ class ClientPort:
         if connection is not None:
             connection.close()
         self._subscriptions.end_all(None if isinstance(error, Closed) else error)
-        self._publications.close(error)
+        unsent = self._publications.close(error)
+        if unsent.messages and not isinstance(error, Closed):  # who closes it is told
+            topics = ", ".join(unsent.topics[:5])
+            self._on_refused(f"{unsent.messages} messages on {topics} were not sent, and not published: {error}")
         self._log.fail(error)
         for future in self._asked.values():
             if not future.done():
