@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cubecast.errors import NotKept as NotKept
     from cubecast.errors import NotPermitted as NotPermitted
     from cubecast.errors import OutcomeUnknown as OutcomeUnknown
+    from cubecast.errors import PartlyPublished as PartlyPublished
     from cubecast.errors import RemoteProtocolError as RemoteProtocolError
     from cubecast.errors import RequestFailed as RequestFailed
     from cubecast.errors import SlowConsumer as SlowConsumer
@@ -47,9 +48,9 @@ _PLACES = {
         ("Missed", "NoResponder", "NoRoom", "NotAuthenticated", "NotDurable", "NotKept"), "cubecast.errors"
     ),
     **dict.fromkeys(
-        ("NotPermitted", "OutcomeUnknown", "RemoteProtocolError", "RequestFailed", "SlowConsumer", "Unreachable"),
-        "cubecast.errors",
+        ("NotPermitted", "OutcomeUnknown", "PartlyPublished", "RemoteProtocolError", "RequestFailed"), "cubecast.errors"
     ),
+    **dict.fromkeys(("SlowConsumer", "Unreachable"), "cubecast.errors"),
     "Client": "cubecast.api.client",
     "Login": "cubecast.net.security.login",
     "MessageId": "cubecast.ids",
