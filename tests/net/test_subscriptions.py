@@ -70,7 +70,12 @@ def test_one_slow_reader_is_enough_to_pause_a_topic():
     numbers = [subscriptions.open("t", Recorder()) for _ in range(2)]
     for number in numbers:
         subscriptions.attach(number, "t")
-    subscriptions[numbers[1]].is_paused = True
-    assert subscriptions.is_paused("t")
+    assert list(subscriptions.pause(numbers[1])) == ["t"]
+    assert subscriptions.is_paused("t") and subscriptions.is_any_paused
+    subscriptions.pause(numbers[0])
+    subscriptions.close(numbers[1])
+    assert subscriptions.is_paused("t"), "the other one still is"
+    subscriptions.resume(numbers[0])
+    assert not subscriptions.is_paused("t") and not subscriptions.is_any_paused
     with pytest.raises(BadInput):
         subscriptions.open("a..b", Recorder())

@@ -18,6 +18,7 @@ from cubecast.net.security.guarded_port import GuardedPort
 from cubecast.net.security.policy import Policy
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.topic_shares import TopicShares
+from cubecast.net.slices import Slices
 
 if TYPE_CHECKING:
     from cubecast.net.security.trust import Trust
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 MOST_NAME = 64
 """Characters of what a client calls itself."""
+REQUESTS_AT_ONCE = 8
+"""Of one client, before it is asked whether others wait."""
 
 
 class Clients:
@@ -46,6 +49,8 @@ class Clients:
         self._gateways: dict[Link, Gateway] = {}
         self._guarded: dict[Link, tuple[Visitor, GuardedPort]] = {}
         self.traffic = Traffic()
+        self.slices = Slices()
+        """Of what clients ask for and leave behind, all of them together."""
         self._places, self._shares = Counted(), TopicShares(is_known)
         self.limits = Limits()
         self._closed = False
@@ -58,6 +63,7 @@ class Clients:
         gateway = self.admit(connection, greeting, visitor)
         if isinstance(gateway, Refused):
             return gateway
+        connection.slices, connection.at_once = self.slices, REQUESTS_AT_ONCE
         connection.on_room = lambda _: gateway.on_room()
         connection.take_over(lambda _, frames: gateway.on_frames(frames), self.left)
         return None
@@ -82,6 +88,7 @@ class Clients:
             link,
             requests_per_second=self.limits.requests_per_second,
             subscriptions=self.limits.subscriptions,
+            slices=self.slices,
             **patience,
         )
         return gateway

@@ -5,12 +5,14 @@ No task, stream or future per frame. What a connection may hold for a peer that 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Final, cast
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.framing import HEADER_BYTES, MAX_FRAME, Splitter, header
+from cubecast.net.slices import Slices
 from cubecast.net.turn import Turn
 
 DEFAULT_BUDGET: Final = 32 << 20
@@ -19,6 +21,8 @@ ROOM_BELOW: Final = 1 << 18
 """Bytes that wait for the peer to read: with more a connection is full, with less it has room again."""
 MUCH: Final = 1 << 15
 """Bytes that are worth handing over piece by piece: joining them would cost more."""
+AT_ONCE: Final = 64
+"""Frames handed to the owner in one step."""
 
 
 class Traffic:
@@ -56,6 +60,11 @@ class Connection(asyncio.Protocol):
         """Shared with others by owners that have many connections."""
         self.traffic = Traffic()
         """Shared, too."""
+        self.slices = Slices()
+        """Shared, too: what came in one read may be thousands of small requests."""
+        self.at_once = AT_ONCE
+        self._unread: deque[bytes] = deque()
+        """Frames the owner had no time for yet."""
         self._error: Exception | None = None
         self.is_full = False
         """The peer does not read as fast as we write."""
@@ -170,7 +179,7 @@ class Connection(asyncio.Protocol):
         self.on_frames, self.on_lost = on_frames, on_lost
         early, self.early = self.early, []
         if early:
-            on_frames(self, early)
+            self._hand_over(early)
 
     # For asyncio
 
@@ -188,10 +197,39 @@ class Connection(asyncio.Protocol):
             self.traffic.bytes_in += len(data)
             if frames:
                 self.traffic.frames_in += len(frames)
-                self.on_frames(self, frames)
+                self._hand_over(frames)
         except RemoteProtocolError as error:
-            self._error = error
-            self.abort(str(error))
+            self._refuse(error)
+
+    def _hand_over(self, frames: list[bytes]) -> None:
+        """While the owner is behind, nothing more is read."""
+        if self._unread:
+            self._unread.extend(frames)
+        elif len(frames) <= self.at_once and not self.slices.is_behind:
+            self.on_frames(self, frames)
+        else:
+            self._unread.extend(frames)
+            self.slices.begin(self._next_frames)
+            if self._unread:
+                self.pause_reading()
+
+    def _next_frames(self) -> bool:
+        unread = self._unread
+        if self._transport is None or self._transport.is_closing():
+            unread.clear()
+            return False
+        try:
+            self.on_frames(self, [unread.popleft() for _ in range(min(self.at_once, len(unread)))])
+        except RemoteProtocolError as error:
+            unread.clear()
+            self._refuse(error)
+        if not unread:
+            self.resume_reading()
+        return bool(unread)
+
+    def _refuse(self, error: RemoteProtocolError) -> None:
+        self._error = error
+        self.abort(str(error))
 
     def pause_writing(self) -> None:
         self.is_full = True

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from cubecast.errors import BadInput, CubecastError, NotKept, OutcomeUnknown, RemoteProtocolError
+from cubecast.errors import BadInput, CubecastError, NotKept, RemoteProtocolError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.connection import Traffic
 from cubecast.net.gateway_messages import (
@@ -46,6 +46,7 @@ from cubecast.net.log.since import FromCut, PublisherCut, Since
 from cubecast.net.pieces import pieces, weight
 from cubecast.net.port import GapNotice, Logged, Port
 from cubecast.net.security.buckets import Bucket
+from cubecast.net.slices import Slices
 from cubecast.net.status import fitting
 
 MOST_SUBSCRIPTIONS = 10_000
@@ -122,7 +123,7 @@ class ClientSink:
     def on_end(self, error: CubecastError | None) -> None:
         if error is not None:
             self._gateway.forget(self._number)
-            self._gateway.send(Ended(self._number, str(error), type(error).__name__))
+            self._gateway.send(Ended(self._number, str(error)))
 
 
 class Gateway:
@@ -137,18 +138,22 @@ class Gateway:
         silent_for: float = SILENT_FOR,
         requests_per_second: float = REQUESTS_PER_SECOND,
         subscriptions: int = MOST_SUBSCRIPTIONS,
+        slices: Slices | None = None,
     ) -> None:
         self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
+        self._slices = slices or Slices()
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
+        self._held: dict[ClientSink, None] = {}
+        """Those that wait for the connection."""
         self._most_subscriptions, self._known = subscriptions, 0
         self._backlog: deque[Publish | AwaitStable | AwaitDurable] = deque()
         self._backlog_bytes = 0
         self._heard = self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
         self._waiting_for_room: asyncio.Future[None] | None = None
-        self._refused: OrderedDict[Topic, BadInput] = OrderedDict()
-        """Why the last publication on a topic was none, until the client asks."""
+        self._refused: OrderedDict[Topic, str] = OrderedDict()
+        """Why something was not published that was to be, until somebody asks."""
         self._requests = Bucket(requests_per_second, 1.0, self._loop.time())
         self._asked = 0
         self._open: set[asyncio.Future[Any]] = set()
@@ -205,11 +210,16 @@ class Gateway:
             for future in [*self._open, self._waiting_for_room]:
                 if future is not None:
                     future.cancel()
-            for sink in self._sinks.values():
-                if sink.number is not None:
-                    self._port.unsubscribe(sink.number)
-            self._sinks.clear()
             self._backlog.clear()
+            if self._sinks:
+                self._slices.begin(self._leave_one)
+
+    def _leave_one(self) -> bool:
+        """Of the subscriptions of a client that is gone; more than one may wait."""
+        sink = self._sinks.popitem()[1]
+        if sink.number is not None:
+            self._port.unsubscribe(sink.number)
+        return bool(self._sinks)
 
     def _check_silence(self) -> None:
         left = self._last_word + self._silent_for - self._loop.time()
@@ -231,7 +241,7 @@ class Gateway:
             self._sinks[message.subscription] = sink
             self._known += sink.known
         except CubecastError as error:
-            self.send(Ended(message.subscription, str(error), type(error).__name__))
+            self.send(Ended(message.subscription, str(error)))
 
     def _open_at_port(self, message: Subscribe, sink: ClientSink) -> int:
         since = message.since
@@ -292,6 +302,7 @@ class Gateway:
         """After something was sent: a client that does not read is waited for, but not for ever."""
         if self._link.is_full and not sink.held and not self._closed:
             sink.held = True
+            self._held[sink] = None
             self._hold(sink, sink.asked)
             if self._full_timer is None:
                 reason = f"the client {self._link.label} read nothing for {self._full_for} s"
@@ -302,10 +313,15 @@ class Gateway:
         if self._full_timer is not None:
             self._full_timer.cancel()
             self._full_timer = None
-        for sink in list(self._sinks.values()):
-            if sink.held:
-                sink.held = False
-                self._let_go(sink)
+        held, self._held = self._held, {}
+        if held:
+            self._slices.begin(lambda: self._let_one_go(held))
+
+    def _let_one_go(self, held: dict[ClientSink, None]) -> bool:
+        sink = held.popitem()[0]
+        sink.held = False
+        self._let_go(sink)
+        return bool(held)
 
     # Publications, in the order they came
 
@@ -350,11 +366,10 @@ class Gateway:
         try:
             self._accepted[message.topic] = self._port.publish(message.topic, message.payloads)
             self._accepted.move_to_end(message.topic)
-            self._refused.pop(message.topic, None)
             if len(self._accepted) > TOPICS_REMEMBERED:
                 self._accepted.popitem(last=False)
         except BadInput as error:
-            self._refused[message.topic] = error
+            self._refused[message.topic] = str(error)
             if len(self._refused) > TOPICS_REMEMBERED:
                 self._refused.popitem(last=False)
             self.send(Taken(message.number, str(error)))
@@ -374,7 +389,8 @@ class Gateway:
         refused = self._refused.pop(message.topic, None)
         if accepted is None or refused is not None:
             self._asked -= 1
-            self.send(Stable(message.request, str(refused or _unheard_of(message.topic)), refused is not None))
+            unknown = f"this node knows of no publication of yours on {message.topic}"
+            self.send(Stable(message.request, refused or unknown, refused is not None))
             return
 
         def done(future: asyncio.Future[None]) -> None:
@@ -388,14 +404,8 @@ class Gateway:
             error = future.exception()
             self.send(Durable(message.request, None if error is None else (type(error).__name__, str(error))))
 
-        accepted = 0 if message.only_ask else self._accepted.get(message.topic)
-        refused = None if message.only_ask else self._refused.pop(message.topic, None)
-        if accepted is None or refused is not None:
-            self._asked -= 1
-            error = refused or _unheard_of(message.topic)
-            self.send(Durable(message.request, (type(error).__name__, str(error))))
-        else:
-            self._follow(self._port.durable(message.topic, accepted), done)
+        accepted = 0 if message.only_ask else self._accepted.get(message.topic, 0)
+        self._follow(self._port.durable(message.topic, accepted), done)
 
     # Questions
 
@@ -423,8 +433,3 @@ class Gateway:
         future = asyncio.ensure_future(answer)
         self._open.add(future)
         future.add_done_callback(answered)
-
-
-def _unheard_of(topic: Topic) -> OutcomeUnknown:
-    """Also of those that were too long ago."""
-    return OutcomeUnknown(f"this node knows of no publication of yours on {topic}")

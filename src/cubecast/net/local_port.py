@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
+from cubecast.errors import BadInput, Closed, CubecastError, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
@@ -31,6 +31,8 @@ from cubecast.wire.codec import MAX_PACKET_BYTES
 
 log = logging.getLogger(__name__)
 
+TOPICS_AT_ONCE = 64
+"""Topics whose messages are handed to the machine in one step."""
 Call = Callable[..., None]
 
 LARGE = MOST_BATCH_BYTES
@@ -123,17 +125,14 @@ class LocalPort:
         if subscription in self._replays:
             self._replays[subscription].pause()
         elif subscription in self._subscriptions:
-            self._subscriptions[subscription].is_paused = True
-            for topic in self._subscriptions[subscription].topics:
+            for topic in self._subscriptions.pause(subscription):
                 self._hold_back(topic)
 
     def resume(self, subscription: int) -> None:
         if subscription in self._replays:
             self._replays[subscription].resume()
         elif subscription in self._subscriptions:
-            one = self._subscriptions[subscription]
-            one.is_paused = False
-            for topic in list(one.topics):
+            for topic in self._subscriptions.resume(subscription):
                 if not self._subscriptions.is_paused(topic):
                     self._let_through(topic)
                     self._hand_over_soon(self._outgoing.get(topic))
@@ -187,7 +186,9 @@ class LocalPort:
 
     def _hand_over(self) -> None:
         """Each topic's messages become one call; while some wait already, they pile up."""
-        dirty, self._dirty = self._dirty, []
+        dirty, self._dirty = self._dirty[:TOPICS_AT_ONCE], self._dirty[TOPICS_AT_ONCE:]
+        if self._dirty:
+            asyncio.get_running_loop().call_soon(self._hand_over)
         self.turn.is_held, self.turn.is_short = True, len(dirty) == 1
         try:
             for out in dirty:
@@ -223,8 +224,6 @@ class LocalPort:
 
     async def durable(self, topic: Topic, accepted: int) -> None:
         if self.recorder is None:
-            if accepted:
-                raise NotDurable(f"{topic}: published, and not durable: this node keeps no log")
             raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
         self.departures.hurry()
         await self.recorder.durable(topic, accepted)
@@ -269,8 +268,10 @@ class LocalPort:
     ) -> None:
         recorder = self.recorder
         if recorder is None:
-            for subscription in self._subscriptions.by_topic.get(topic, ()):
-                subscription.sink.on_batch(topic, message, payloads)
+            audience = self._subscriptions.by_topic.get(topic)
+            if audience is not None:
+                for subscription in audience.everybody():
+                    subscription.sink.on_batch(topic, message, payloads)
         elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
 

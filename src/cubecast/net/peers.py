@@ -24,6 +24,7 @@ from cubecast.net.framing import header
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, agreed, encode
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
+from cubecast.net.slices import Slices
 from cubecast.net.turn import Turn
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Peers:
         """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
         self.traffic = Traffic()
+        self._slices = Slices()
 
     # Sending
 
@@ -257,7 +259,7 @@ class Peers:
         old = self._links.get(node)
         self._links[node] = connection
         connection.flush()
-        connection.turn, connection.traffic = self.turn, self.traffic
+        connection.turn, connection.traffic, connection.slices = self.turn, self.traffic, self._slices
         connection.label = f"node {node}"
         if old is not None:
             old.close()  # the peer would not call if it still had this one

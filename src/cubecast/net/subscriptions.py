@@ -1,8 +1,10 @@
 """Which of a node's subscribers hear of which topic."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
@@ -15,13 +17,47 @@ class Subscription:
     pattern: str
     matches: Callable[[Topic], bool]
     sink: Sink
+    is_wild: bool
     topics: dict[Topic, None] = field(default_factory=dict)
     is_paused: bool = False
     was_ready: bool = False
 
-    @property
-    def is_wild(self) -> bool:
-        return is_pattern(self.pattern)
+
+class Audience:
+    """Who hears of one topic. Coming, going and pausing cost the same however many there are."""
+
+    __slots__ = ("_everybody", "_members", "named", "paused")
+
+    def __init__(self) -> None:
+        self._members: dict[Subscription, None] = {}
+        self._everybody: tuple[Subscription, ...] | None = ()
+        self.named = 0
+        """Those that spell the topic."""
+        self.paused = 0
+
+    def everybody(self) -> tuple[Subscription, ...]:
+        """Made anew after changes, never changed: a sink that has had enough unsubscribes while it is called."""
+        if self._everybody is None:
+            self._everybody = tuple(self._members)
+        return self._everybody
+
+    def add(self, one: Subscription) -> None:
+        self._members[one] = None
+        self._everybody = None
+        self.named += not one.is_wild
+        self.paused += one.is_paused
+
+    def remove(self, one: Subscription) -> None:
+        del self._members[one]
+        self._everybody = None
+        self.named -= not one.is_wild
+        self.paused -= one.is_paused
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+NOBODY: Final = Audience()
 
 
 class Subscriptions:
@@ -32,8 +68,10 @@ class Subscriptions:
         self._wild: dict[int, Subscription] = {}
         """Those with wildcards, to be asked about each new topic."""
         self._numbers = 0
-        self.by_topic: dict[Topic, tuple[Subscription, ...]] = {}
-        """Replaced, never changed: a sink that has had enough unsubscribes while it is called."""
+        self.by_topic: dict[Topic, Audience] = {}
+        self._patterns: Counter[str] = Counter()
+        """How many subscriptions there are with each pattern that has wildcards."""
+        self._paused = 0
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
         self.withholds: Callable[[Topic], bool] = lambda topic: False
@@ -43,11 +81,12 @@ class Subscriptions:
 
     def open(self, pattern: str, sink: Sink) -> int:
         """Raises BadInput for what is no pattern."""
-        subscription = Subscription(pattern, matcher(pattern), sink)
+        subscription = Subscription(pattern, matcher(pattern), sink, is_pattern(pattern))
         self._numbers += 1
         self._all[self._numbers] = subscription
         if subscription.is_wild:
             self._wild[self._numbers] = subscription
+            self._patterns[pattern] += 1
         return self._numbers
 
     def attach(self, number: int, topic: Topic) -> bool:
@@ -55,7 +94,10 @@ class Subscriptions:
         subscription = self._all[number]
         first = not subscription.is_wild and not self.names(topic)
         subscription.topics[topic] = None
-        self.by_topic[topic] = (*self.by_topic.get(topic, ()), subscription)
+        audience = self.by_topic.get(topic)
+        if audience is None:
+            audience = self.by_topic[topic] = Audience()
+        audience.add(subscription)
         return first
 
     def attach_known(self, number: int) -> None:
@@ -72,17 +114,38 @@ class Subscriptions:
 
     def close(self, number: int) -> Subscription | None:
         subscription = self._all.pop(number, None)
-        self._wild.pop(number, None)
+        if self._wild.pop(number, None) is not None and subscription is not None:
+            self._patterns[subscription.pattern] -= 1
+            if not self._patterns[subscription.pattern]:
+                del self._patterns[subscription.pattern]
         if subscription is not None:
+            self._paused -= subscription.is_paused
             for topic in subscription.topics:
-                self.by_topic[topic] = tuple(one for one in self.by_topic[topic] if one is not subscription)
+                self.by_topic[topic].remove(subscription)
             subscription.sink.on_end(None)
         return subscription
+
+    def pause(self, number: int) -> Iterable[Topic]:
+        """The topics that the subscription holds up from now on."""
+        return self._set_paused(self._all[number], True)
+
+    def resume(self, number: int) -> Iterable[Topic]:
+        """The topics that it held up."""
+        return self._set_paused(self._all[number], False)
+
+    def _set_paused(self, one: Subscription, paused: bool) -> list[Topic]:
+        change = paused - one.is_paused
+        one.is_paused = paused
+        self._paused += change
+        if change:
+            for topic in one.topics:
+                self.by_topic[topic].paused += change
+        return list(one.topics)
 
     def forget_unheard(self, topics: Iterable[Topic]) -> None:
         """The machine has left those that nobody here hears of any more. Before, who opens a subscription joins in."""
         for topic in topics:
-            if not self.by_topic.get(topic, True):
+            if topic in self.by_topic and not self.by_topic[topic]:
                 del self.by_topic[topic]
                 self._confirmed.discard(topic)
                 self._reopening.discard(topic)
@@ -90,6 +153,8 @@ class Subscriptions:
     def end_all(self, error: CubecastError | None) -> None:
         subscriptions, self._all, self._wild = list(self._all.values()), {}, {}
         self.by_topic.clear()
+        self._patterns.clear()
+        self._paused = 0
         for subscription in subscriptions:
             subscription.sink.on_end(error)
 
@@ -98,7 +163,7 @@ class Subscriptions:
     def deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
     ) -> None:
-        for subscription in self.by_topic.get(topic, ()):
+        for subscription in self.by_topic.get(topic, NOBODY).everybody():
             if logged is None:
                 subscription.sink.on_batch(topic, message, payloads)
             else:
@@ -114,7 +179,7 @@ class Subscriptions:
             self._reopening.discard(topic)
             if not self.withholds(topic):
                 self.gap(GapNotice(topic, (), COMPLETE))
-        for subscription in self.by_topic.get(topic, ()):
+        for subscription in self.by_topic.get(topic, NOBODY).everybody():
             self.check_ready(subscription)
 
     def interest_known(self, patterns: Collection[str]) -> None:
@@ -143,7 +208,7 @@ class Subscriptions:
             asyncio.get_running_loop().call_soon(check)
 
     def gap(self, notice: GapNotice) -> None:
-        for subscription in self.by_topic.get(notice.topic, ()):
+        for subscription in self.by_topic.get(notice.topic, NOBODY).everybody():
             subscription.sink.on_gap(notice)
 
     # Looking
@@ -157,12 +222,11 @@ class Subscriptions:
     @property
     def interest(self) -> Selection | None:
         """What the patterns with wildcards select; None when there are none."""
-        patterns = dict.fromkeys(one.pattern for one in self._wild.values())
-        return Selection(tuple(patterns)) if patterns else None
+        return Selection(tuple(self._patterns)) if self._patterns else None
 
     def names(self, topic: Topic) -> bool:
         """Does a subscription spell it?"""
-        return any(not one.is_wild for one in self.by_topic.get(topic, ()))
+        return self.by_topic.get(topic, NOBODY).named > 0
 
     def is_served(self, pattern: str) -> bool:
         """Does the node hear all of it already, and has it been ready to?"""
@@ -175,13 +239,11 @@ class Subscriptions:
 
     @property
     def is_any_paused(self) -> bool:
-        return any(one.is_paused for one in self._all.values())
+        return self._paused > 0
 
     def is_paused(self, topic: Topic) -> bool:
-        for one in self.by_topic.get(topic, ()):  # noqa: SIM110 - asked before each publication: no generator for one
-            if one.is_paused:
-                return True
-        return False
+        audience = self.by_topic.get(topic)  # asked before each publication
+        return audience is not None and audience.paused > 0
 
     @property
     def topics(self) -> list[Topic]:

@@ -251,7 +251,7 @@ def test_the_token_decides_what_a_client_may():
     run(main())
 
 
-def test_pages_of_other_origins_are_refused_unless_allowed(caplog):
+def test_pages_of_other_origins_are_refused_unless_allowed():
     async def main():
         async with endpoint(origins=("https://chat.example",)) as node:
             for origin in (f"http://{node.address}", "https://chat.example", None):
@@ -261,10 +261,8 @@ def test_pages_of_other_origins_are_refused_unless_allowed(caplog):
                 with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
                     async with visitor(node, origin=origin):
                         pass
-                assert f"pages of {origin} may not use this node" in caplog.text
 
-    with caplog.at_level("WARNING"):
-        run(main())
+    run(main())
 
 
 def test_origins_are_checked_when_they_are_written_down():

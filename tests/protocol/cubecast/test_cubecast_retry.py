@@ -4,6 +4,7 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Send, SetTimer
+from cubecast.protocol.vcube.cubecast.lifetime import TICKED_AT_ONCE
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.packets import Ack, Wave
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
@@ -74,3 +75,20 @@ def test_what_was_at_rest_is_looked_at_again_once_something_begins(monkeypatch):
     assert sent(effects, Wave), "nobody answered the first one"
     node.publish(2.0, TOPICS[50], [b"x"])
     assert ticked(node, monkeypatch)[0] == [TOPICS[3], TOPICS[50]]
+
+
+def test_of_very_many_topics_a_step_repeats_only_some_and_each_has_its_turn():
+    many = [f"t{number}" for number in range(3 * TICKED_AT_ONCE)]
+    node = machine()
+    for name in many:
+        node.subscribe(0.0, name)
+    repeated, at = [], 0.0
+    while len(repeated) < len(many):
+        effects = node.on_timer(at, Timer.RETRY)
+        waves = [packet.topic for packet in sent(effects, Wave)]
+        assert len(waves) <= TICKED_AT_ONCE
+        repeated += waves
+        (timer,) = retries(effects)
+        at = timer.at
+    assert sorted(repeated) == sorted(many), "each once before any comes again"
+    assert at == pytest.approx(Parameters(1).retry), "all of them within the time that one has"

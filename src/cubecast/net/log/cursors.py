@@ -1,5 +1,6 @@
 """A place in the log that moves on: in one topic, or through all that a pattern selects, in the order of delivery."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
@@ -11,6 +12,9 @@ from cubecast.ids import Topic
 from cubecast.net.log.reading import History
 from cubecast.net.log.record import Record
 from cubecast.net.log.since import PublisherCut
+
+TOPICS_AT_ONCE = 500
+"""Topics that are looked up without a break."""
 
 
 class Start(Protocol):
@@ -81,8 +85,10 @@ class PatternCursor:
         """Topics that are in the log now begin where they were asked for, later ones at their beginning."""
         if not self._is_prepared:
             self._is_prepared = True
-            for topic in self._new_topics():
+            for number, topic in enumerate(self._new_topics(), 1):
                 self._offsets[topic] = await self._start(topic)
+                if not number % TOPICS_AT_ONCE:
+                    await asyncio.sleep(0)  # finding the start waits for nothing while no disk is asked
 
     def _new_topics(self) -> list[Topic]:
         topics = self._history.store.topics()
@@ -100,7 +106,9 @@ class PatternCursor:
         horizon = self._history.newest_at  # what comes while the disk is asked may be missing in topics asked before
         topics = self._behind()
         most = max(1, most_bytes // max(1, len(topics)))
-        for topic in topics:
+        for number, topic in enumerate(topics, 1):
+            if not number % TOPICS_AT_ONCE:
+                await asyncio.sleep(0)
             if not self._ahead.get(topic):
                 found, self._offsets[topic] = await readable(self._history, topic, self._offsets[topic], most)
                 if not found:

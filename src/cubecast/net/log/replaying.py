@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 CHUNK = 256 << 10
 """Bytes read in one turn: some milliseconds of work."""
+RECORDS_AT_ONCE = 500
 MOST_NOTICES = 1024
 
 
@@ -87,7 +88,7 @@ class Replay:
         try:
             await self._cursor.prepare()
             while self._is_reading and not self._is_live:
-                self._take(await self._cursor.read(CHUNK))
+                await self._take(await self._cursor.read(CHUNK))
                 if not self._is_live:
                     await asyncio.sleep(0)  # others want to do something, too
         except CubecastError as error:
@@ -104,9 +105,11 @@ class Replay:
     def _is_reading(self) -> bool:
         return not self._is_paused and not self._is_over
 
-    def _take(self, found: list[Record]) -> None:
+    async def _take(self, found: list[Record]) -> None:
         """Hand over what was read; when nothing has come behind it, the subscription is live."""
-        for record in found:
+        for number, record in enumerate(found, 1):
+            if not number % RECORDS_AT_ONCE:
+                await asyncio.sleep(0)  # of ten thousand topics, one record each may be many
             if not self._is_reading:
                 return
             self._cursor.passed(record)

@@ -113,6 +113,7 @@ class GuardedPort:
             if heard:
                 return heard
             after = page[-1].topic  # an empty page would be taken for the end
+            await asyncio.sleep(0)  # pages come without waiting, and may be many
         return []
 
     # The node

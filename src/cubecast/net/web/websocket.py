@@ -55,7 +55,6 @@ class WebSockets:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         reason = self._origins.objection(request.headers.get("Origin"), request.host)
         if reason is not None:
-            log.warning("refused a WebSocket to a page at %s: %s", request.remote, reason)
             self.on_refused("refused", f"{request.remote}: {reason}")
             return web.Response(status=403, text=reason + "\n")
         socket = web.WebSocketResponse(
@@ -137,6 +136,7 @@ class WebSockets:
         async def read() -> None:
             async for message in socket:
                 gateway.on_frames([link.received(_frame(message))])
+                await self._clients.slices.turn()  # what is there already is read without waiting for anything
 
         tasks = [asyncio.create_task(read()), asyncio.create_task(link.write())]
         waited: set[asyncio.Future[Any]] = {*tasks, link.ended}

@@ -18,7 +18,7 @@ class Context:
 
     __slots__ = (
         *("_aggregates", "_due", "_has_sent", "_is_lazy", "_ripening", "acks", "busy", "by", "closed", "dead"),
-        *("effects", "node", "parameters", "registry", "stirring"),
+        *("effects", "node", "parameters", "registry", "ripe", "stirring"),
     )
 
     def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
@@ -31,6 +31,8 @@ class Context:
         """Something was begun that may need to be sent again."""
         self.stirring: dict[Topic, None] = {}
         """Topics with something of that kind, and perhaps some that had: those at rest are never looked at."""
+        self.ripe: dict[Topic, None] = {}
+        """Topics of which something may leave now that had to wait before, or was not there."""
         self.dead: tuple[Life, ...] = ()
         """Verdicts that not everybody is known to know: they ride in every packet."""
         self.closed: dict[NodeId, int] = {}

@@ -4,6 +4,9 @@ Nothing here survives the incarnation; what does (the application's wishes, and 
 the machine.
 """
 
+from itertools import islice
+from typing import Final
+
 from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.effects import Observe, SetTimer
 from cubecast.protocol.vcube.cubecast.context import Context
@@ -32,6 +35,9 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
+
+TICKED_AT_ONCE: Final = 500
+"""Topics in one step: a client may have subscribed to ten thousand in one go, and a peer does not answer."""
 
 
 class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
@@ -68,14 +74,31 @@ class Lifetime:
             state.dissemination.may_push = self.settlement.may_push
         return state
 
+    def pump(self) -> None:
+        """Publish what may leave, in the order in which the topics began to wait."""
+        ripe, queued = self.context.ripe, self.queued
+        for name in list(ripe) if len(ripe) == 1 else [name for name in queued if name in ripe]:
+            if name in queued:
+                topic = self.topics[name]
+                topic.pump()
+                if not topic.queue:
+                    del queued[name]
+        ripe.clear()
+
     def tick_topics(self) -> None:
-        """Time passed for the topics that have something under way."""
-        stirring, self.context.stirring = self.context.stirring, {}
-        for name in stirring:
+        """Time passed for the topics that have something under way; with many of them, for those it is the turn of."""
+        stirring = self.context.stirring
+        for name in list(islice(stirring, TICKED_AT_ONCE)):
+            del stirring[name]
             topic = self.topics[name]
             topic.tick()
             if topic.busy:
-                self.context.stirring[name] = None
+                stirring[name] = None
+
+    @property
+    def retry_after(self) -> float:
+        """Each topic's turn comes once in the parameter's time, unless they are so many that a step would be long."""
+        return self._parameters.retry / max(1, -(-len(self.context.stirring) // TICKED_AT_ONCE))
 
     # Becoming part
 

@@ -16,6 +16,7 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Interest
 from cubecast.protocol.effects import (
     Effects,
     Gap,
@@ -26,7 +27,6 @@ from cubecast.protocol.effects import (
     SetTimer,
     Unsubscribed,
 )
-from cubecast.protocol.inputs import Interest
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
 from cubecast.protocol.vcube.cubecast.inspection import describe, waiting
@@ -272,14 +272,11 @@ class Cubecast:
         context = life.context
         if life.inquiry.must_announce:
             self._announce_interest()
-        if life.queued and life.joining is None:
-            for name in list(life.queued):
-                life.topics[name].pump()
-                if not life.topics[name].queue:
-                    del life.queued[name]
+        if context.ripe and life.joining is None:
+            life.pump()
         if context.busy and not self._retry_set:
             self._retry_set = True
-            context.emit(SetTimer(Timer.RETRY, now + self._parameters.retry))
+            context.emit(SetTimer(Timer.RETRY, now + life.retry_after))
         context.busy = False
         effects = context.finish()
         if not self._acks_set and context.acks:

@@ -122,6 +122,7 @@ class TopicState:
             return
         self.wave = None
         self.registered = True
+        self._context.ripe[self._topic] = None
         if self.delivery is not None and not self.confirmed:
             self.confirmed = True
             self._context.emit(Subscribed(self._topic))
@@ -156,6 +157,7 @@ class TopicState:
 
     def enqueue(self, payloads: Collection[bytes]) -> None:
         """What the application wants to publish."""
+        self._context.ripe[self._topic] = None
         self.queue.extend(payloads)
         self.queued_bytes += sum(map(len, payloads))
 
@@ -259,6 +261,7 @@ class TopicState:
                 self._owed |= copy.destinations.mask
             self._owed &= ~(1 << self._context.node)
             stable = reached[-1].last
+            self._context.ripe[self._topic] = None
             self.dissemination.settle_stable(self.me, stable)
             self._context.emit(Acknowledged(self._topic, stable))
 

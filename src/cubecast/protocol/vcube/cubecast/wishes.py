@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cubecast.ids import Topic
-from cubecast.protocol.inputs import Interest
+from cubecast.protocol.contract import Interest
 
 
 class Wishes:
