@@ -10,11 +10,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.vcube.cubecast.packets import PACKETS
-from cubecast.wire.codec import PACKETS as EVERY_PACKET
-from cubecast.wire.codec import encode, field_types
+from cubecast.wire.codec import LIVE, codec_of, encode
 
 Pick = Callable[[int], int]
+EVERY_PACKET = [(codec, cls) for codec in map(codec_of, map(find, FAMILIES)) for cls in codec.packets]
 
 # The first half of each is likely to pass the first checks; the cube of the target has four to eight ids.
 NUMBERS = (0, 1, 2, 3, 1, 0, 1, 2, -1, 4, 7, 9, 40, 2**31, 2**62)
@@ -26,7 +27,7 @@ MOST_ELEMENTS = 4
 def hostile_packet(pick: Pick) -> Any:
     """Of the kinds that live nodes send each other."""
     cls = PACKETS[pick(len(PACKETS))]
-    return cls(*(_value(hint, pick) for hint in field_types(cls).values()))
+    return cls(*(_value(hint, pick) for hint in LIVE.field_types(cls).values()))
 
 
 def hostile_frame(pick: Pick) -> bytes:
@@ -35,9 +36,9 @@ def hostile_frame(pick: Pick) -> bytes:
     if kind == 0:
         return bytes(pick(256) for _ in range(1 + pick(60)))
     if kind == 4:
-        tag = pick(len(EVERY_PACKET))
-        values = [_value(hint, pick) for hint in field_types(EVERY_PACKET[tag]).values()]
-        return bytes([tag]) + msgspec.msgpack.encode(values)
+        codec, cls = EVERY_PACKET[pick(len(EVERY_PACKET))]
+        values = [_value(hint, pick) for hint in codec.field_types(cls).values()]
+        return bytes([codec.tag(cls)]) + msgspec.msgpack.encode(values)
     frame = bytearray(encode(hostile_packet(pick)))
     if kind == 1:
         frame[pick(len(frame))] ^= 1 + pick(255)

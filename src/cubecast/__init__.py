@@ -18,13 +18,22 @@ if TYPE_CHECKING:
     from cubecast.errors import BadInput as BadInput
     from cubecast.errors import Closed as Closed
     from cubecast.errors import CubecastError as CubecastError
+    from cubecast.errors import DamagedLog as DamagedLog
+    from cubecast.errors import Forgotten as Forgotten
+    from cubecast.errors import LocalProtocolError as LocalProtocolError
     from cubecast.errors import Missed as Missed
+    from cubecast.errors import NoResponder as NoResponder
     from cubecast.errors import NoRoom as NoRoom
     from cubecast.errors import NotAuthenticated as NotAuthenticated
+    from cubecast.errors import NotDurable as NotDurable
+    from cubecast.errors import NotKept as NotKept
     from cubecast.errors import NotPermitted as NotPermitted
     from cubecast.errors import OutcomeUnknown as OutcomeUnknown
+    from cubecast.errors import PartlyPublished as PartlyPublished
+    from cubecast.errors import RemoteProtocolError as RemoteProtocolError
     from cubecast.errors import RequestFailed as RequestFailed
     from cubecast.errors import SlowConsumer as SlowConsumer
+    from cubecast.errors import Unreachable as Unreachable
     from cubecast.ids import MessageId as MessageId
     from cubecast.net.security.login import Login as Login
     from cubecast.net.security.settings import TlsSettings as TlsSettings
@@ -32,9 +41,16 @@ if TYPE_CHECKING:
 # Imported when first used: the laboratory and the command line need none of it, and start faster without.
 _PLACES = {
     **dict.fromkeys(("Batch", "Gap", "Message", "Missing"), "cubecast.api.message"),
-    **dict.fromkeys(("BadInput", "Closed", "CubecastError", "Missed", "NoRoom"), "cubecast.errors"),
-    **dict.fromkeys(("NotAuthenticated", "NotPermitted"), "cubecast.errors"),
-    **dict.fromkeys(("OutcomeUnknown", "RequestFailed", "SlowConsumer"), "cubecast.errors"),
+    **dict.fromkeys(
+        ("BadInput", "Closed", "CubecastError", "DamagedLog", "Forgotten", "LocalProtocolError"), "cubecast.errors"
+    ),
+    **dict.fromkeys(
+        ("Missed", "NoResponder", "NoRoom", "NotAuthenticated", "NotDurable", "NotKept"), "cubecast.errors"
+    ),
+    **dict.fromkeys(
+        ("NotPermitted", "OutcomeUnknown", "PartlyPublished", "RemoteProtocolError", "RequestFailed"), "cubecast.errors"
+    ),
+    **dict.fromkeys(("SlowConsumer", "Unreachable"), "cubecast.errors"),
     "Client": "cubecast.api.client",
     "Login": "cubecast.net.security.login",
     "MessageId": "cubecast.ids",

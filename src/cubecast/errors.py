@@ -33,6 +33,10 @@ class TruncatedTraceError(TraceError):
     """A trace whose data is missing or damaged: what is there cannot be judged, what is not there cannot be known."""
 
 
+class Unreachable(CubecastError, ConnectionError):  # noqa: N818 - a state, not an accident
+    """No node answers at any of these addresses. Nothing was done."""
+
+
 class OutcomeUnknown(CubecastError):  # noqa: N818 - the operation may well have succeeded
     """The way to the answer broke: the operation may have happened and may not have. Asking again may repeat it."""
 
@@ -53,8 +57,16 @@ class Missed(CubecastError):  # noqa: N818 - names what happened to the reader
     """Messages of a subscription are lost to it. What is read next comes after them; `args[1]` is the `Gap`."""
 
 
+class NoResponder(CubecastError):  # noqa: N818 - a state, not an accident
+    """Nobody is subscribed to the topic of a request: it was published and reached nobody."""
+
+
 class RequestFailed(CubecastError):  # noqa: N818 - the other side's failure, told to the one who asked
     """Whoever served the request could not: the text is what the handler raised."""
+
+
+class PartlyPublished(CubecastError):  # noqa: N818 - names what happened
+    """The first messages of a list were published, `args[1]` of them; the rest was not, for the reason in the text."""
 
 
 class NotDurable(CubecastError):  # noqa: N818 - a state, not an accident

@@ -1,5 +1,8 @@
 """Payloads go in and come out as they were; what is garbled says so when it is looked at."""
 
+import math
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,10 +48,32 @@ def test_text_and_json_can_be_asked_for_whatever_was_sent():
         Message(ORIGIN, 1, envelope.seal(b"\xff")).text()
 
 
-@pytest.mark.parametrize("data", [object(), {1j: 2}, "\ud800"])
-def test_what_cannot_be_published_is_refused(data):
-    with pytest.raises(BadInput):
+@dataclass
+class Reading:
+    value: float
+    tags: tuple[str, ...] = ()
+
+
+UNSAID = [object(), {1j: 2}, "\ud800", {1: 2}, {1.5: 2}, {None: 1}, {(1, 2): 3}, {1, 2}, frozenset()]
+UNSAID += [math.nan, math.inf, -math.inf, Reading(math.nan), b"x".join, [bytearray(b"x")], {"deep": [{"er": b"x"}]}]
+UNSAID += [[1, [2, (math.nan,)]], {"a": {"b": {3: 4}}}, ["\ud800"]]
+
+
+@pytest.mark.parametrize("data", UNSAID, ids=repr)
+def test_what_json_cannot_say_is_refused_and_never_changed(data):
+    with pytest.raises(BadInput, match=r"cannot be published|valid Unicode"):
         envelope.seal(data)
+    with pytest.raises(BadInput):
+        envelope.seal_all([1, {"inside": [data]}])
+
+
+@pytest.mark.parametrize(
+    ("data", "arrives"),
+    [((1, (2, 3)), [1, [2, 3]]), (Reading(1.5, ("a",)), {"value": 1.5, "tags": ["a"]}), (2**70, 2**70), (-0.0, -0.0)],
+    ids=repr,
+)
+def test_what_json_says_in_another_way(data, arrives):
+    assert envelope.data(envelope.seal(data)) == arrives
 
 
 def test_headers_are_text():

@@ -10,7 +10,7 @@ import pytest
 from cubecast.api import sync
 from cubecast.api.connect import connect
 from cubecast.api.message import Message
-from cubecast.errors import BadInput, Closed, RequestFailed
+from cubecast.errors import BadInput, Closed, RequestFailed, Unreachable
 from support.bus import Bus
 from support.gateways import Door
 from support.running import run
@@ -91,7 +91,7 @@ def test_bad_input_is_raised_where_it_was_given():
     with pytest.raises(BadInput, match="HOST:PORT"):
         sync.connect("nowhere")
     before = threading.active_count()
-    with pytest.raises(BadInput):
+    with pytest.raises(Unreachable):
         sync.connect("127.0.0.1:1", timeout=0.05)
     assert threading.active_count() == before
     with door() as address, sync.connect(address) as client, pytest.raises(BadInput):

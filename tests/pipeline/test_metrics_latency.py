@@ -14,7 +14,7 @@ VALUES = "run string, metric string, value double"
 
 def trips(spark, rows):
     events = trace(spark, rows)
-    return journeys(events, publication_packets(events), publications(events))
+    return journeys(events, publication_packets(events), publications(events), 99)
 
 
 @pytest.fixture(scope="module")

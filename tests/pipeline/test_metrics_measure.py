@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from cubecast.cli import main
 from cubecast.errors import BadInput, TraceError
-from cubecast.pipeline.metrics.measure import Metrics, measure
+from cubecast.pipeline.metrics.in_memory.measure import measure_in_memory
+from cubecast.pipeline.metrics.measure import measure
+from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.metrics.source import read_events, read_headers
 from cubecast.pipeline.staging import find_runs
 from cubecast.report.metric_tables import metric_tables
@@ -16,6 +18,8 @@ from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_directory
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.writer import TraceWriter
+from support.agreeing import write_trace
+from support.model_traces import clean_trace
 from support.trace_rows import relayed_story
 
 SRPT = {"protocol": "srpt", "nodes": 16, "subscribers": "40%", "publishers": "100%", "messages": 3, "window": 60.0}
@@ -35,6 +39,7 @@ def simulated(spark, tmp_path_factory) -> tuple[Metrics, dict[str, dict], Path]:
     live = RunInfo("r", "by hand", (), clock_unit="s")
     with TraceWriter(place / "live", live) as writer:
         writer.write_all(Event(**{key: value for key, value in one.items() if key != "run"}) for one in relayed_story())
+    write_trace(place / "model", clean_trace(7))
     return measure(spark, [place]), figures, place
 
 
@@ -78,23 +83,46 @@ def test_over_runs_gathers_runs_that_differ_in_their_seed(simulated) -> None:
     assert several["delivery_latency"]["mean"] == pytest.approx(sum(means) / 2)
     assert several["packets"]["max"] == max(figures[name]["packets"] for name in ("a", "b"))
     assert several["delivery_latency"]["ci99"] > 0
-    assert len({row["setting"] for row in metrics.over_runs}) == 3
+    assert len({row["setting"] for row in metrics.over_runs}) == 4
 
 
 def test_nothing_is_lost_in_a_simulation_without_faults(simulated) -> None:
     metrics, _, _ = simulated
-    assert [run["lost_packets"] for run in metrics.runs if run["clock_unit"] == "u.t."] == [0, 0, 0]
+    assert [run["lost_packets"] for run in metrics.runs if run["protocol"] in ("srpt", "vcube-ps")] == [0, 0, 0]
 
 
-def test_the_command_prints_json_or_tables_and_writes_parquet(spark, simulated, tmp_path: Path, monkeypatch) -> None:
-    found, figures, place = simulated
-    monkeypatch.setattr("cubecast.cli.metrics.measure", lambda session, directories: found)
+def test_in_memory_and_on_spark_every_figure_is_the_same(simulated) -> None:
+    """Two implementations that share the names of what they measure, and nothing else."""
+    metrics, _, place = simulated
+    runs = find_runs([place])
+    ours = measure_in_memory(runs, read_headers(runs))
+    assert len(ours.runs) == len(metrics.runs) == 5
+    for mine, theirs in zip(ours.runs, metrics.runs, strict=True):
+        for name in theirs:
+            assert mine.get(name) == pytest.approx(theirs[name], rel=1e-9, abs=1e-9), (theirs["run"], name)
+    assert len(ours.over_runs) == len(metrics.over_runs)
+    for name in ("totals", "distributions", "histograms", "quantiles", "nodes", "over_runs"):
+        assert rows_of(ours, name) == rows_of(metrics, name), name
+
+
+def rows_of(metrics: Metrics, table: str) -> list[tuple]:
+    """Rows in a defined order, doubles to nine digits."""
+
+    def short(value: object) -> object:
+        return float(f"{value:.9g}") + 0.0 if isinstance(value, float) else value
+
+    found = metrics.table(table)
+    names = sorted(found.column_names)
+    return sorted((tuple(short(row[name]) for name in names) for row in found.to_pylist()), key=repr)
+
+
+def test_the_command_prints_json_or_tables_and_writes_parquet(simulated, tmp_path: Path) -> None:
+    _, figures, place = simulated
     done = CliRunner().invoke(main, ["metrics", str(place), "--out", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
     assert {run["published"] for run in json.loads(done.stdout)["runs"]} >= {figures["c"]["published"]}
     tables = {"totals", "distributions", "histograms", "quantiles", "nodes", "over_runs"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == tables
-    assert spark.read.parquet(str(tmp_path / "out" / "nodes")).count() == 16 + 16 + 8 + 3
     again = CliRunner().invoke(main, ["metrics", str(place), "--out", str(tmp_path / "out")])
     assert again.exit_code == 2
     assert "not an empty directory" in again.stderr
@@ -102,10 +130,16 @@ def test_the_command_prints_json_or_tables_and_writes_parquet(spark, simulated, 
     assert "over runs of the same setting" in shown.stdout
 
 
-def test_a_report_of_traces_judges_measures_and_draws(spark, simulated, tmp_path: Path, monkeypatch) -> None:
+def test_spark_writes_the_same_tables(spark, simulated, tmp_path: Path) -> None:
+    metrics, _, _ = simulated
+    metrics.write(tmp_path / "out")
+    assert spark.read.parquet(str(tmp_path / "out" / "nodes")).count() == sum(run["nodes"] for run in metrics.runs)
+    assert spark.read.parquet(str(tmp_path / "out" / "totals")).count() == len(metrics.runs)
+
+
+def test_a_report_of_traces_judges_measures_and_draws(simulated, tmp_path: Path) -> None:
     found, _, place = simulated
-    monkeypatch.setattr("cubecast.report.build.measure", lambda session, directories: found)
-    done = CliRunner().invoke(main, ["report", str(place / "a"), "--out", str(tmp_path / "page.html"), "--json"])
+    done = CliRunner().invoke(main, ["report", str(place), "--out", str(tmp_path / "page.html"), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["sections"] == ["Verdicts", "Metrics"]
     text = (tmp_path / "page.html").read_text()
@@ -113,6 +147,28 @@ def test_a_report_of_traces_judges_measures_and_draws(spark, simulated, tmp_path
     assert "packets per publication" in text
     assert "Over runs of protocol srpt, nodes 16" in text
     assert text.count("<figure>") == len({run["clock_unit"] for run in found.runs})
+
+
+def test_bad_input_is_refused_before_spark_starts(tmp_path: Path, monkeypatch) -> None:
+    def must_not_start(*_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("cubecast.pipeline.session.spark_session", must_not_start)
+    for command in ("metrics", "verify", "report"):
+        done = CliRunner().invoke(main, [command, str(tmp_path / "nowhere"), "--master", "local[1]"])
+        assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1), done.stderr
+        assert "does not exist" in done.stderr
+
+
+def test_one_bad_run_among_others_is_refused_alone(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        simulate_to_directory(SimConfig(protocol="vcube-ps", nodes=2, seed=len(name)), tmp_path / name)
+    next((tmp_path / "bad").glob("*.parquet")).write_bytes(b"PAR1 cut short")
+    done = CliRunner().invoke(main, ["metrics", str(tmp_path), "--json"])
+    assert done.exit_code == 2
+    found = json.loads(done.stdout)
+    assert len(found["runs"]) == 1
+    assert "not a complete Parquet file" in found["refused"][0]
 
 
 def test_tables_for_people_name_every_run(simulated) -> None:

@@ -36,20 +36,19 @@ def test_histogram_shares(spark) -> None:
     )
 
 
-def test_over_runs_uses_students_t(spark) -> None:
+def test_over_runs_uses_students_t() -> None:
     """Runs 1, 2, 3: mean 2, deviation 1, t(2 degrees, 99 %) = 9.925, half width 9.925 / √3."""
-    rows = [
-        ("a", "1", "m", 1.0),
-        ("a", "2", "m", 2.0),
-        ("a", "3", "m", 3.0),
-        ("b", "4", "m", 5.0),
-        ("b", "5", "m", None),
-    ]
-    values = spark.createDataFrame(rows, "setting string, run string, metric string, value double")
-    several, single = over_runs(spark, values, most=3).orderBy("setting").collect()
-    assert (several.runs, several["mean"], several["std"], several["min"], several["max"]) == (3, 2.0, 1.0, 1.0, 3.0)
-    assert several.ci99 == pytest.approx(9.92484 / math.sqrt(3), rel=1e-5)
-    assert (single.runs, single["mean"], single.ci99) == (1, 5.0, None)
+    several, single = over_runs({("b", "m"): [5.0], ("a", "m"): [1.0, 2.0, 3.0]})
+    assert {name: several[name] for name in ("setting", "runs", "mean", "std", "min", "max")} == {
+        "setting": "a",
+        "runs": 3,
+        "mean": 2.0,
+        "std": 1.0,
+        "min": 1.0,
+        "max": 3.0,
+    }
+    assert several["ci99"] == pytest.approx(9.92484 / math.sqrt(3), rel=1e-5)
+    assert (single["runs"], single["mean"], single["ci99"]) == (1, 5.0, None)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cubecast.pipeline.verify import verify
+from cubecast.protocol.families import FAMILIES
 from cubecast.sim.config import SimConfig
-from cubecast.sim.protocols import PROTOCOLS
 from cubecast.sim.run import simulate_to_directory
 from support.random_runs import draw_config
 
@@ -30,7 +30,7 @@ def clean_config(protocol: str, seed: int) -> SimConfig:
 
 
 def write_runs(place: Path, runs: int) -> None:
-    for protocol in PROTOCOLS:
+    for protocol in FAMILIES:
         for seed in range(runs):
             simulate_to_directory(clean_config(protocol, seed), place / protocol / str(seed), packets=seed % 4 == 0)
 

@@ -2,13 +2,23 @@
 
 import os
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from cubecast.errors import BadInput
 from cubecast.pipeline.gateway import LEFT_OUT, pass_on
-from cubecast.pipeline.session import check_java, java_version, local_master, on_this_machine, spark_session
+from cubecast.pipeline.session import (
+    check_java,
+    given_options,
+    java_version,
+    local_master,
+    on_this_machine,
+    spark_session,
+)
 
 
 def fake_java(directory: Path, says: str) -> Path:
@@ -66,6 +76,37 @@ def test_one_line_of_the_jvm_is_left_out_and_no_other(tmp_path: Path) -> None:
     with (tmp_path / "told").open("wb") as told:
         pass_on(read_end, told.fileno())
     assert (tmp_path / "told").read_bytes() == b"an error\n" + LEFT_OUT + b", too\nno end of line"
+
+
+def test_what_spark_was_told_in_its_defaults_is_read(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("# ours\n\nspark.driver.memory  3g\nspark.master=local[3]\nother 1\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert given_options() == {"spark.driver.memory": "3g", "spark.master": "local[3]"}
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "nowhere"))
+    assert given_options() == {}
+
+
+@pytest.mark.slow
+def test_what_spark_submit_was_told_wins(tmp_path: Path) -> None:
+    script = tmp_path / "submitted.py"
+    script.write_text(
+        "from cubecast.pipeline.session import spark_session\n"
+        "spark = spark_session()\n"
+        "names = ('spark.driver.memory', 'spark.own.option', 'spark.sql.session.timeZone')\n"
+        "print('told', spark.sparkContext.master, *map(spark.conf.get, names))\n"
+    )
+    told = ["--master", "local[1]", "--driver-memory", "600m", "--conf", "spark.own.option=7"]
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    done = subprocess.run([submit, *told, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert "told local[1] 600m 7 UTC" in done.stdout, done.stderr
+
+
+def test_a_session_of_another_thread_is_taken_as_it_is(spark) -> None:
+    """Spark's active session is one of a thread; a notebook's or a server's other threads have none."""
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(spark_session, "local[1]", [("spark.ui.enabled", "true")]).result() is spark
+    assert spark.conf.get("spark.ui.enabled") == "false"
 
 
 def test_the_session_is_quiet_and_uses_arrow(spark) -> None:

@@ -33,6 +33,12 @@ def test_golden_histories_and_every_mutant_in_one_call(spark, tmp_path: Path):
     assert disagreements(spark, tmp_path, traces) == []
 
 
+def test_golden_histories_and_every_mutant_without_spark(tmp_path: Path):
+    """What small traces get: the same passes, called by this process."""
+    traces = [read_history(path).trace for path in HISTORIES] + list(one_mutant_of_each_kind().values())
+    assert disagreements(None, tmp_path, traces) == []
+
+
 def test_every_mutant_is_killed_and_the_clean_trace_is_not(spark, tmp_path: Path):
     mutants = one_mutant_of_each_kind()
     directories = write_all(tmp_path, [*mutants.values(), clean_trace(2, True)])
@@ -57,8 +63,13 @@ def test_the_report(spark, tmp_path: Path):
     assert report["properties"]["P1"] == {"verdict": "VALID", "violations": 0}
     first = report["witnesses"][0]
     assert f"{first['property']} {first['node']}@{first['seq']}" == " ".join(bad.witness.split()[:2])
-    assert verification.witness_frame(spark).where("property = 'P7'").count() == 1
-    assert verification.verdict_frame(spark).count() == len(report["properties"])
+    verification.write(tmp_path / "out")
+    assert spark.read.parquet(str(tmp_path / "out" / "witnesses")).where("property = 'P7'").count() == 1
+    assert spark.read.parquet(str(tmp_path / "out" / "verdicts")).count() == len(report["properties"])
+    assert sum(report["seconds"].values()) <= report["wall_seconds"] + 0.01
+    assert set(report["seconds"]) == {
+        *("reading footers", "reading logs", "building message tables", "replaying subscriptions"),
+    }
 
 
 def test_only_what_is_asked_for_and_always_k0(spark, tmp_path: Path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from cubecast.check import Verdict
-from cubecast.sim.protocols import find
+from cubecast.protocol.families import find
 from support import planted
 from support.script_world import ScriptWorld
 

@@ -3,8 +3,9 @@
 import pytest
 
 from cubecast.experiments.swarm import judge, shrunk
+from cubecast.protocol.family import Nemesis
 from cubecast.sim.script import scenario
-from cubecast.sim.swarm import PLAIN, draw
+from cubecast.sim.swarm import draw
 from support import planted
 from support.script_world import ScriptWorld
 
@@ -14,7 +15,7 @@ CASES = (
     (planted.settle_skipped, "cubecast", None),
     (planted.ack_before_forward, "cubecast", None),
     (planted.covered_dropped_early, "cubecast", None),
-    (planted.one_queue_for_all_topics, "vcube-ps", PLAIN),
+    (planted.one_queue_for_all_topics, "vcube-ps", Nemesis()),
 )
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from cubecast.errors import BadInput
+from cubecast.protocol.families import FAMILIES, find
 from cubecast.sim.config import SimConfig
-from cubecast.sim.protocols import PROTOCOLS, find, settings_of
 from cubecast.sim.run import prepare
 
 
@@ -40,7 +40,8 @@ def test_publishers_are_drawn_among_the_subscribers():
 
 
 def test_every_protocol_says_what_it_promises_and_what_can_be_set():
-    for name, entry in PROTOCOLS.items():
-        assert find(name) is entry and entry.summary and entry.promises
-        defaults = settings_of(entry, {})
-        assert list(defaults) == list(entry.settings)
+    for name in FAMILIES:
+        family = find(name)
+        assert family.name == name and family.summary and family.promises and family.described
+        assert list(family.choose({})) == list(family.settings)
+        assert all(one.text for one in family.settings.values())

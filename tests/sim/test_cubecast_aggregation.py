@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
+from cubecast.protocol.families import find
 from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.subscribers import Roster
-from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim.network import Network
-from cubecast.sim.protocols import Setup, find, settings_of
+from cubecast.sim.scenario import machines
 from cubecast.sim.world import World
+from cubecast.wire.codec import codec_of
 
 
 class Counted(Network):
@@ -35,9 +35,9 @@ def run(seed, aggregation):
     delays = {(i, j): rng.uniform(1, 200) for i in nodes for j in nodes}
     chatty = rng.choice((0.0, 0.05, 0.15))
     given = {"aggregation": aggregation, "window": "1000", "max_batch": "1", "retry": "1000000.0"}
-    entry = find("cubecast")
-    setup = Setup(size, mask_of(nodes), {"t": Roster(members)}, Random(seed), settings_of(entry, given))
-    world = World(nodes, entry.build(setup), Counted(size, delays), careful=seed % 5 == 0)
+    family = find("cubecast")
+    make = machines(family, seed, size, nodes, {"t": members}, given)
+    world = World(nodes, make, Counted(size, delays), codec_of(family), careful=seed % 5 == 0)
     for node in members:
         world.subscriptions[node].add("t")
     times = {}

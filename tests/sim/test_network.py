@@ -8,12 +8,12 @@ from cubecast.ids import MessageId
 from cubecast.protocol.vcube.packets import Pub, PubAck
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
-from cubecast.wire.codec import encode
+from cubecast.wire.codec import codec_named
 
 PUBLICATION = Pub("t", MessageId(0, 0, 1), (b"",), ())
 ACKNOWLEDGEMENT = PubAck("t", MessageId(0, 0, 1))
 for packet in (PUBLICATION, ACKNOWLEDGEMENT):
-    packet.frame = encode(packet)
+    packet.frame = codec_named("vcube-ps").encode(packet)
 
 
 def carry_all(net: Network, now: float, source: int, destinations: tuple[int, ...], packet) -> None:

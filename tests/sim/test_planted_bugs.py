@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from cubecast.experiments.swarm import judge
-from cubecast.sim.swarm import PLAIN, Profile, draw
+from cubecast.protocol.family import Nemesis
+from cubecast.sim.swarm import draw
 from support import planted
 
 FULL = ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
@@ -21,14 +22,14 @@ class Bug(NamedTuple):
     name: str
     plant: Callable[[], AbstractContextManager[object]]
     protocol: str = "cubecast"
-    profile: Profile | None = None
+    profile: Nemesis | None = None
     promises: tuple[str, ...] | None = None
     kinds: tuple[str, ...] | None = None
     """What counts as finding it, where the protocol has other defects besides."""
 
 
 TABLE = (
-    Bug("V1 one queue for all topics", planted.one_queue_for_all_topics, "vcube-ps", PLAIN, kinds=("P5", "P7")),
+    Bug("V1 one queue for all topics", planted.one_queue_for_all_topics, "vcube-ps", Nemesis(), kinds=("P5", "P7")),
     Bug("V2 a joiner forwards", planted.nothing, "vcube-ps", promises=FULL, kinds=("P3", "P4", "P6", "P8")),
     Bug("V3 a newcomer waits for ever", planted.nothing, "vcube-ps", promises=FULL, kinds=("stuck",)),
     Bug("V3 excuse omitted", planted.excuse_omitted),

@@ -5,13 +5,14 @@ from unittest.mock import patch
 import pytest
 
 from cubecast.experiments.swarm import judge, swarm
+from cubecast.protocol.family import Nemesis
 from cubecast.protocol.vcube.vcube_pb import VCubePB
 from cubecast.sim.schedule import Action, Schedule
-from cubecast.sim.swarm import PROFILES, Profile, draw
+from cubecast.sim.swarm import draw
 
 FULL = ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
-CRASHES = Profile(("crash", "cutoff", "half"), joins=False, outsiders=False)
-RESTARTS = Profile(("restart", "delay"), joins=True, outsiders=False)
+CRASHES = Nemesis(("crash", "cutoff", "half"), joins=False, outsiders=False)
+RESTARTS = Nemesis(("restart", "delay"), joins=True, outsiders=False)
 
 
 def first_failure(protocol, kinds, most=1500, profile=None, wrap=None, because=""):
@@ -80,7 +81,3 @@ def test_the_join_storm_loses_deliveries_in_vcube_ps_and_none_in_cubecast():
     assert lossy
     for seed in seeds:
         assert judge(join_storm("cubecast", seed), careful=False, promises=FULL) is None
-
-
-def test_profiles_name_known_protocols():
-    assert {"cubecast", "vcube-pb", "vcube-ps"} <= PROFILES.keys()

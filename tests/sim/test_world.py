@@ -12,6 +12,7 @@ from cubecast.sim.randomness import stream
 from cubecast.sim.run import prepare, simulate, simulate_to_memory
 from cubecast.sim.world import World
 from cubecast.trace.schema import Kind
+from cubecast.wire.codec import Codec
 
 ONE = {"nodes": 8, "publishers": "1", "messages": 1, "propagation": "constant:100"}
 
@@ -91,7 +92,7 @@ def alarms(*, pause: bool = False, crash: bool = False) -> list[tuple[float, Has
         made.append(Alarm())
         return made[-1]
 
-    world = World([0], make, Network(1, constant(1.0, stream(1))), careful=True)
+    world = World([0], make, Network(1, constant(1.0, stream(1))), Codec(()), careful=True)
     if pause:
         world.at(15.0, world.pause, 0)
         world.at(100.0, world.resume, 0)

@@ -28,7 +28,7 @@ def write_all(directory: Path, traces: Sequence[Trace]) -> list[Path]:
 
 
 def disagreements(
-    spark: SparkSession, directory: Path, traces: Sequence[Trace], properties: Sequence[str] = ALL_PROMISES
+    spark: SparkSession | None, directory: Path, traces: Sequence[Trace], properties: Sequence[str] = ALL_PROMISES
 ) -> list[str]:
     """Where the two differ: verdicts of properties, and the rows of the smallest witnesses."""
     directories = write_all(directory, traces)

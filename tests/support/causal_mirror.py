@@ -12,6 +12,7 @@ from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, CausalRun, Queue
 from cubecast.sim.network import Network
 from cubecast.sim.world import World
+from cubecast.wire.codec import codec_named
 
 
 @dataclass
@@ -89,7 +90,11 @@ def run_machine(kernel: CausalKernel, times, delays) -> History:
     network = network_class(kernel.nodes, draws, processing, transmission)
     nodes = range(kernel.nodes)
     world = World(
-        nodes, lambda node, _: Watched(node, kernel, per_node, draws, history), network, careful=kernel.nodes <= 16
+        nodes,
+        lambda node, _: Watched(node, kernel, per_node, draws, history),
+        network,
+        codec_named("causal-broadcast"),
+        careful=kernel.nodes <= 16,
     )
     for m, time in enumerate(times):
         world.at(time, world.publish, m // per_node, "t", (bytes(kernel.payload_bytes),))

@@ -25,17 +25,16 @@ from cubecast.protocol.effects import (
     Subscribed,
     Unsubscribed,
 )
+from cubecast.protocol.families import find
 from cubecast.protocol.vcube.packets import Entry, OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.protocol.vcube.subscribers import Roster
-from cubecast.protocol.vcube.topology import ids_of, mask_of
-from cubecast.sim.protocols import Setup, find, settings_of
-from cubecast.sim.randomness import stream
+from cubecast.protocol.vcube.topology import ids_of
 from cubecast.sim.recorder import Recorder
+from cubecast.sim.scenario import machines
 from cubecast.sim.swarm_run import Beginning
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.reader import Trace
 from cubecast.trace.schema import Kind
-from cubecast.wire.codec import decode, encode
+from cubecast.wire.codec import codec_of
 
 MOST_PACKETS_OF_A_DRAIN = 100_000
 """Small worlds come to rest after hundreds; one that answers every packet with another never does."""
@@ -120,13 +119,11 @@ class ScriptWorld:
     def _build(self) -> None:
         if self.machines:
             return
-        entry = find(self.protocol[0])
+        family = find(self.protocol[0])
         given = dict(setting.split("=") for setting in self.protocol[1:])
-        rosters = {topic: Roster(nodes) for topic, nodes in self.members.items()}
         ids = range(self.size) if self.ids is None else self.ids
-        present = mask_of(ids)
-        setup = Setup(self.size, present, rosters, stream(1, "protocol"), settings_of(entry, given))
-        self._make = entry.build(setup)
+        self.codec = codec_of(family)
+        self._make = machines(family, 1, self.size, ids, self.members, given)
         for node in ids:
             self._start(node, 0)
             for topic in sorted(topic for topic, nodes in self.members.items() if node in nodes):
@@ -185,7 +182,7 @@ class ScriptWorld:
     def do_learn(self, link: str) -> None:
         """learn FROM>TO[#K]: half of what an answer to a wave tells arrives; the packet stays under way"""
         source, node, frame = self._look(link)
-        packet = decode(frame)
+        packet = self.codec.decode(frame)
         half = replace(packet, entries=packet.entries[: len(packet.entries) // 2], number=0)
         self._say(f"{source}>{node} half of {describe(packet)}")
         self._apply(node, self.machines[node].on_packet(self.steps, source, half))
@@ -201,12 +198,12 @@ class ScriptWorld:
     def do_drop(self, link: str) -> None:
         """drop FROM>TO: the oldest packet of that link is lost"""
         source, destination, frame = self._take(link)
-        self._say(f"{source}>{destination} {describe(decode(frame))} is lost")
+        self._say(f"{source}>{destination} {describe(self.codec.decode(frame))} is lost")
 
     def do_flying(self) -> None:
         """flying: what is under way, oldest first"""
         for source, destination, frame in self.flying:
-            self._say(f"{source}>{destination} {describe(decode(frame))}")
+            self._say(f"{source}>{destination} {describe(self.codec.decode(frame))}")
 
     def _take(self, link: str | None) -> tuple[NodeId, NodeId, bytes]:
         return self.flying.pop(self._place(link))
@@ -222,7 +219,7 @@ class ScriptWorld:
 
     def _arrive(self, flight: tuple[NodeId, NodeId, bytes]) -> None:
         source, destination, frame = flight
-        packet = decode(frame)
+        packet = self.codec.decode(frame)
         self._say(f"{source}>{destination} {describe(packet)}")
         if destination in self.machines:
             incarnation = self.incarnations[destination]
@@ -320,7 +317,7 @@ class ScriptWorld:
             match effect:
                 case Send(peers, packet):
                     self._say(f"  {node} sends {describe(packet)} to {' '.join(map(str, peers))}")
-                    self.flying += [(node, peer, encode(packet)) for peer in peers]
+                    self.flying += [(node, peer, self.codec.encode(packet)) for peer in peers]
                 case Published(topic, counter, _, dependencies):
                     message = MessageId(node, incarnation, counter)
                     self._say(f"  {node} publishes {name(message)} on {topic} after {names(dependencies)}")

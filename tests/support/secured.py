@@ -11,7 +11,7 @@ from typing import Any
 from cubecast.api.client import Client
 from cubecast.api.connect import connect
 from cubecast.api.subscription import Subscription
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, Unreachable
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.framing import Splitter, framed
@@ -90,7 +90,7 @@ async def refused(address: str, login: Login, **options: Any) -> str:
     while True:
         try:
             client = await connect(address, login=login, timeout=0.0, **options)
-        except BadInput as error:
+        except (BadInput, Unreachable) as error:
             if "no answer" not in str(error):  # as a busy machine may have it; then it is asked again
                 return str(error)
         else:

@@ -25,7 +25,7 @@ def judge(trace: Trace, properties: Sequence[str]) -> RunVerdict:
     """What `verify` decides about this trace."""
     table = table_of(trace.info.run, trace.events)
     rows = rows_of(table.set_column(0, "run", pa.array([0] * table.num_rows, pa.int32())))
-    found = summaries(pa.Table.from_batches([batch_of(log_rows(rows), LOG)]))
+    found, _ = summaries(pa.Table.from_batches([batch_of(log_rows(rows), LOG)]))
     summary = found.get(0, RunSummary())
     assemble(summary)
     judged = Judged()

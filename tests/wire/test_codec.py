@@ -10,16 +10,21 @@ from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
+from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode, field_types
+from cubecast.protocol.vcube.vcube_pb_packets import Membership
+from cubecast.wire.codec import LIVE, MAX_PACKET_BYTES, Codec, codec_of
 
+CODEC = Codec((Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, Membership))
+decode, encode = CODEC.decode, CODEC.encode
 NODES = st.integers(0, 8191)
 COUNTERS = st.integers(0, 2**62)
 IDS = st.builds(MessageId, NODES, st.integers(0, 9), COUNTERS)
 OPERATIONS = st.sampled_from(Operation)
-ENTRIES = st.lists(st.builds(Entry, NODES, OPERATIONS, COUNTERS), max_size=5).map(tuple)
+ENTRY = st.builds(Entry, NODES, OPERATIONS, COUNTERS)
+ENTRIES = st.lists(ENTRY, max_size=5).map(tuple)
 PACKETS = st.one_of(
     st.builds(Pub, st.text(), IDS, st.lists(st.binary(), max_size=3).map(tuple), st.lists(IDS, max_size=5).map(tuple)),
     st.builds(PubAck, st.text(), IDS),
@@ -28,6 +33,7 @@ PACKETS = st.one_of(
     st.builds(OperationAck, st.text(), OPERATIONS, NODES, COUNTERS, ENTRIES),
     st.builds(Test, COUNTERS, st.integers(-1, 99)),
     st.builds(TestReply, COUNTERS, st.lists(st.integers(-1, 99), max_size=8).map(tuple)),
+    st.builds(Membership, st.lists(st.tuples(st.text(), ENTRY), max_size=3).map(tuple)),
 )
 
 
@@ -43,7 +49,7 @@ def test_what_is_encoded_decodes_to_the_same(packet):
 @pytest.mark.parametrize("cls", [Publication, Direct])
 def test_publications_travel_as_they_say_although_they_are_not_asked(cls):
     said = get_type_hints(cls)
-    types = field_types(cls)
+    types = LIVE.field_types(cls)
     assert types == {name: said[name] for name in types}
     assert said.keys() - types.keys() == {"frame", "born", "publication", "bundle"}, "what a driver keeps stays here"
 
@@ -86,3 +92,18 @@ def test_sources_that_cannot_exist_are_refused_before_they_become_masks(source):
 def test_oversized_packets_are_refused_before_they_are_looked_at():
     with pytest.raises(RemoteProtocolError, match="bytes"):
         decode(bytes(MAX_PACKET_BYTES + 1))
+
+
+def test_a_family_has_tags_of_its_own_and_refuses_the_packets_of_others():
+    for name in FAMILIES:
+        codec = codec_of(find(name))
+        assert [codec.tag(cls) for cls in codec.packets] == [k for k, cls in enumerate(find(name).packets) if cls]
+    frame = codec_of(find("vcube-ps")).encode(Sub("t", 1, 1))
+    with pytest.raises(RemoteProtocolError, match="tag"):
+        LIVE.decode(frame)
+
+
+def test_the_tags_of_live_nodes_stay():
+    """They are in logs on disk and between nodes of different versions."""
+    tags = {cls.__name__: LIVE.tag(cls) for cls in LIVE.packets}
+    assert (tags["Publication"], tags["Test"], tags["Inquiry"], tags["Direct"]) == (10, 20, 22, 26)

@@ -1,7 +1,7 @@
 """Publishing and subscribing through any port: a node in this process, or a connection to one elsewhere."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
@@ -15,7 +15,7 @@ from cubecast.api.log_reading import LogReading
 from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
-from cubecast.errors import BadInput, Closed, NoRoom, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
 from cubecast.net.log.ranges import TopicLog
 from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
@@ -29,8 +29,9 @@ Wait: TypeAlias = Literal["stable", "durable"]
 class Client:
     """An application's end of a port. Use it in the event loop it was made in."""
 
-    def __init__(self, port: Port) -> None:
-        self._port = port
+    def __init__(self, port: Port, node: Callable[[], str] = lambda: "") -> None:
+        """`node` says for people which one it talks to at the moment."""
+        self._port, self._node = port, node
         self._requests = Requests(self)
         self._services: set[Service] = set()
         self._closed = False
@@ -80,16 +81,25 @@ class Client:
     ) -> None:
         """Publish messages in their order, as one piece where the budget allows.
 
-        When cancelled or timed out, those published so far are the first ones of the list.
+        When cancelled or timed out, those published so far are the first ones of the list; when refused in the middle,
+        `PartlyPublished` says how many.
         """
         sealed = seal_all(batch)
-        accepted = 0
+        accepted = done = 0
         if wait is not None:
             await self._check(wait, topic, timeout)
         for chunk in pieces(sealed):
-            if not self._port.has_room(topic):
-                await self._room(topic, timeout)
-            accepted = self._port.publish(topic, chunk)
+            try:
+                if not self._port.has_room(topic):
+                    await self._room(topic, timeout, done)
+                accepted = self._port.publish(topic, chunk)
+            except CubecastError as error:
+                if not done:
+                    raise
+                why = str(error).removesuffix(". Nothing was published")
+                text = f"{topic}: the first {done} of {len(sealed)} messages were published, the rest was not: {why}"
+                raise PartlyPublished(text, done) from None
+            done += len(chunk)
         if wait is not None and sealed:
             await self._reached(wait, topic, accepted, timeout)
 
@@ -97,7 +107,7 @@ class Client:
         """Wait until everything published here on the topic reached everybody it is for."""
         await self._reached("stable", topic, self._port.publish(check_topic(topic), ()), timeout)
 
-    async def _room(self, topic: str, timeout: float | None) -> None:
+    async def _room(self, topic: str, timeout: float | None, done: int = 0) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
         # because another publisher that waited may have used the room up.
         try:
@@ -105,7 +115,8 @@ class Client:
                 while not self._port.has_room(topic):
                     await asyncio.shield(self._port.room(topic))
         except TimeoutError:
-            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; nothing more was published") from None
+            what = f"the first {done} messages were published, and no more" if done else "nothing was published"
+            raise TimeoutError(f"{topic}: no room to publish for {timeout} s; {what}") from None
 
     async def _check(self, wait: Wait, topic: str, timeout: float | None) -> None:
         """Before anything is published: can what is waited for come at all?"""
@@ -124,7 +135,7 @@ class Client:
                 await (self._port.stable if wait == "stable" else self._port.durable)(topic, accepted)
         except TimeoutError:
             what = "to have reached everybody" if wait == "stable" else "to be durable"
-            raise OutcomeUnknown(f"{topic}: published, and not known {what} in {timeout} s") from None
+            raise OutcomeUnknown(f"{topic}: accepted, and not known {what} in {timeout} s") from None
 
     # -- subscribing
 
@@ -246,6 +257,10 @@ class Client:
             for service in list(self._services):
                 await service.close()
             await self._port.close()
+
+    def __repr__(self) -> str:
+        where = f" of {self._node()}" if self._node() else ""
+        return f"<Client{where}, closed>" if self._closed else f"<Client{where}>"
 
     async def __aenter__(self) -> Self:
         if self._closed:

@@ -22,7 +22,7 @@ class Connecting:
     async def _connect(self) -> Client:
         port = self._open_port()
         await port.start(self._timeout)
-        return Client(port)
+        return Client(port, lambda: port.node)
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self._connect().__await__()

@@ -6,7 +6,9 @@ envelope is found where it is opened, by whoever reads the message, and stops no
 the name of the client that published it, put there by its node where security is enabled (`net.security.stamp`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from math import isfinite
 from operator import itemgetter
 from typing import Any, Final
 
@@ -126,9 +128,36 @@ def _body(data: Any) -> tuple[int, bytes]:
     if isinstance(data, bytes | bytearray | memoryview):
         return BYTES, bytes(data)
     try:
-        return JSON, _encode_json(data)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        encoded = _encode_json(data)
+        # Read back in C and compared, which is quick: only what came back different is looked at, for what JSON cannot
+        # say and would say otherwise.
+        if _decode_json(encoded) != data:
+            _check_json(data)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise BadInput(f"{type(data).__name__} cannot be published: {error}") from None
+    return JSON, encoded
+
+
+def _check_json(data: Any) -> None:
+    """ValueError for what JSON would change: tuples become lists and dataclasses objects, which loses nothing."""
+    if isinstance(data, float) and not isfinite(data):
+        raise ValueError(f"JSON has no {data}")
+    if isinstance(data, bytes | bytearray | memoryview):
+        raise ValueError("JSON has no bytes; publish them alone, or say how they are to be written")
+    if isinstance(data, Set):
+        raise ValueError(f"JSON has no {type(data).__name__}; make it a list")
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            if not isinstance(key, str):
+                raise ValueError(f"keys of JSON objects are text, not {key!r}")
+            _check_json(value)
+    elif isinstance(data, list | tuple):
+        for one in data:
+            _check_json(one)
+    elif is_dataclass(data):
+        _check_json([getattr(data, field.name) for field in fields(data)])
+    elif isinstance(data, msgspec.Struct):
+        _check_json([getattr(data, name) for name in data.__struct_fields__])
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

@@ -1,38 +1,25 @@
 """A node inside an application: a member of the cluster, with the interface of a client."""
 
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from cubecast.api.client import Client
-from cubecast.net.addresses import Address
+from cubecast.api.node_settings import NodeSettings
+from cubecast.errors import BadInput
 from cubecast.net.config import NodeConfig
 from cubecast.net.node import LiveNode
+from cubecast.net.settings.resolve import BadSettings, Sources, resolve
 
 
 class Node(Client):
     """`async with Node(join=["10.0.0.1:7400"]) as node:` takes part until the end of the block.
 
-    Without `join` it founds a cluster of its own. Other options are those of `net.config.NodeConfig`: `dimension`,
-    `node`, `window`, budgets and so on.
+    Without `join` it founds a cluster of its own. It takes every setting of docs/configuration.md but `logging`, which
+    an application arranges itself, as text with units or as Python values: `data="here"`, `max_payload="64 KiB"`,
+    `tls={"cert": …}`. It reads no file and no environment.
     """
 
-    def __init__(
-        self,
-        *,
-        listen: str = "127.0.0.1:0",
-        join: tuple[str, ...] | list[str] = (),
-        cluster: str = "cubecast",
-        journal: Path | None = None,
-        **options: Any,
-    ) -> None:
-        config = NodeConfig(
-            listen=Address.parse(listen),
-            join=tuple(Address.parse(address) for address in join),
-            cluster=cluster,
-            journal=journal,
-            **options,
-        )
-        self._live = LiveNode(config)
+    def __init__(self, **settings: Unpack[NodeSettings]) -> None:
+        self._live = LiveNode(_config(settings))
         super().__init__(self._live.port)
 
     async def start(self) -> None:
@@ -45,10 +32,34 @@ class Node(Client):
         return str(self._live.address)
 
     @property
+    def http_address(self) -> str | None:
+        """Where health, metrics, pages and the WebSocket are served; None without `http`."""
+        return None if self._live.web is None else str(self._live.web.address)
+
+    @property
     def id(self) -> int:
         """Its place in the hypercube."""
         return self._live.place.node
 
+    def __repr__(self) -> str:
+        cluster = f"of cluster {self._live.config.cluster!r}"
+        if self._closed:
+            return f"<Node {cluster}, closed>"
+        if not self._live.identity():
+            return f"<Node {cluster}, not started>"
+        http = "" if self.http_address is None else f", http at {self.http_address}"
+        return f"<Node {self.id} {cluster} at {self.address}{http}>"
+
     async def __aenter__(self) -> Self:
         await self.start()
         return await super().__aenter__()
+
+
+def _config(settings: NodeSettings) -> NodeConfig:
+    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    if "logging" in given:
+        raise BadInput("Node takes no `logging`: an application arranges its own, of the logger 'cubecast'")
+    try:
+        return resolve(NodeConfig, Sources(arguments=given)).config
+    except BadSettings as error:
+        raise BadInput("; ".join(error.problems)) from None

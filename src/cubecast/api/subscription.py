@@ -79,9 +79,12 @@ class Subscription(Generic[Event]):
             raise BadInput(f"at least one event is taken, not {most}")
         taken = list(islice(inbox.current, most))
         if not taken:
-            async with asyncio.timeout(timeout):
-                if not await inbox.advance():
-                    raise Closed(f"the subscription to {self.pattern} is closed")
+            try:
+                async with asyncio.timeout(timeout):
+                    if not await inbox.advance():
+                        raise Closed(f"the subscription to {self.pattern} is closed")
+            except TimeoutError:
+                raise TimeoutError(f"nothing came on {self.pattern} for {timeout} s") from None
             taken = list(islice(inbox.current, most))
         return cast(list[Event], taken)
 
@@ -102,6 +105,14 @@ class Subscription(Generic[Event]):
         # Nobody can read it any more: left open, it would fill up and hold back everybody who publishes.
         if isinstance(self._sink, Inbox) and not self._life.ended and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._sink.close)
+
+    def __repr__(self) -> str:
+        if self._life.ended:
+            why = "" if self._life.error is None else f": {self._life.error}"
+            return f"<Subscription to {self.pattern!r}, ended{why}>"
+        since = "" if self._life.since is None else f" since {self._life.since}"
+        waiting = f", {self.held} bytes to read" if isinstance(self._sink, Inbox) else ", calls a function"
+        return f"<Subscription to {self.pattern!r}{since}{waiting}>"
 
     def _inbox(self) -> Inbox:
         if isinstance(self._sink, Inbox):

@@ -23,6 +23,7 @@ main = CubecastGroup(
             "demo": Command("cubecast.cli.demo", "Live nodes, two judges, a report: all of it, once.", "report"),
             "bench": Command("cubecast.cli.bench", "A live cluster under load, every delivery checked.", "lab"),
             "sim": Command("cubecast.cli.sim", "Simulate a protocol once, deterministically.", "lab"),
+            "protocols": Command("cubecast.cli.protocols", "The protocols: promises, parameters, packets."),
             "swarm": Command("cubecast.cli.swarm", "Seeded fault schedules, every promise checked.", "lab"),
             "check": Command("cubecast.cli.check", "The reference checker's verdict on a trace.", "lab"),
             "verify": Command("cubecast.cli.verify", "The Spark verdict on traces.", "spark"),

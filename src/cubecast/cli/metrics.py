@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import json_option, output, print_json, progress
+from cubecast.cli.common import BAD_INPUT, OK, complain, json_option, output, print_json
+from cubecast.cli.progress import stages
 from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """
@@ -21,25 +22,34 @@ Example:
 @click.option("--out", type=click.Path(path_type=Path), help="Write every table as Parquet below this directory.")
 @spark_options
 @json_option
+@click.pass_context
 def metrics(
-    directories: tuple[Path, ...], out: Path | None, master: str | None, conf: Iterable[tuple[str, str]], as_json: bool
+    context: click.Context,
+    directories: tuple[Path, ...],
+    out: Path | None,
+    master: str | None,
+    conf: Iterable[tuple[str, str]],
+    as_json: bool,
 ) -> None:
-    """Latency, traffic, ordering cost, queues, load and subscriptions of the traces in and below DIR."""
-    from cubecast.pipeline.metrics.measure import measure
-    from cubecast.pipeline.outputs import require_new
-    from cubecast.pipeline.session import spark_session
-    from cubecast.report.metric_tables import metric_tables
+    """Latency, traffic, ordering cost, queues, load and subscriptions of the traces in and below DIR.
 
-    if out is not None:
-        require_new(out)
-    with progress("measuring"):
-        found = measure(spark_session(master, conf), directories)
-        if out is not None:
-            found.write(out)
+    Traces of up to two million rows are measured in this process, about 10 s per million rows; beyond that, or with
+    --master or --conf, Spark measures them, which takes half a minute before the first row is read.
+
+    Exit code 0: all runs are measured, 2: bad input, at least for some of the runs.
+    """
+    from cubecast.report.metric_tables import metric_tables
+    from cubecast.report.small_or_spark import SparkIfAsked, measure_traces
+
+    with stages("looking at the traces") as tell:
+        found = measure_traces(directories, SparkIfAsked(master, conf), tell, out)
     if as_json:
         print_json(found.to_json())
-        return
-    for table in metric_tables(found.to_json()):
-        output.print(table)
-    if out is not None:
-        output.print(f"tables written to {out}")
+    else:
+        for table in metric_tables(found.to_json()):
+            output.print(table)
+        if out is not None:
+            output.print(f"tables written to {out}")
+    for reason in found.refused:
+        complain(f"cubecast: refused: {reason}")
+    context.exit(BAD_INPUT if found.refused else OK)

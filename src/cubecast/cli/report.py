@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import json_option, output, print_json, progress
+from cubecast.cli.common import json_option, output, print_json
+from cubecast.cli.progress import stages
 from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """
@@ -27,14 +28,15 @@ def report(
 ) -> None:
     """Write an HTML report with plots of the traces, reproductions and sweeps in and below DIR.
 
-    The page needs nothing from outside itself. Exit code 0: it is written, whatever it says; 2: there is nothing to
+    The page needs nothing from outside itself. A small run takes a few seconds; more than two million rows, or --master
+    or --conf, start Spark, which takes a minute. Exit code 0: it is written, whatever it says; 2: there is nothing to
     report, or it is damaged.
     """
-    from cubecast.pipeline.session import spark_session
     from cubecast.report.build import build_report
+    from cubecast.report.small_or_spark import SparkIfAsked
 
-    with progress("reporting"):
-        found = build_report(directory, out or directory / "report.html", lambda: spark_session(master, conf))
+    with stages("looking for traces, reproductions and sweeps") as tell:
+        found = build_report(directory, out or directory / "report.html", SparkIfAsked(master, conf), tell)
     if as_json:
         print_json(found)
     else:

@@ -24,7 +24,9 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 
 @click.command(epilog=EXAMPLE)
 @click.argument("protocol")
-@click.option("--nodes", default=64, show_default=True, help="Ids of the cube: a power of two, up to 8192.")
+@click.option(
+    "--nodes", default=64, show_default=True, help="How many nodes; a hypercube has a power of two, up to 8192."
+)
 @click.option(
     "--publishers", default="25%", show_default=True, help="How many subscribers publish: a count or a share."
 )
@@ -62,7 +64,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 @seed_option
 @json_option
 def sim(protocol: str, trace: Path | None, no_packets: bool, as_json: bool, **options: Any) -> None:
-    """Simulate PROTOCOL (vcube-ps, srpt, srpt-b …) once, deterministically."""
+    """Simulate PROTOCOL (`cubecast protocols` lists them) once, deterministically."""
     from cubecast.report.tables import figures_table
     from cubecast.sim.config import SimConfig
     from cubecast.sim.run import simulate, simulate_to_directory

@@ -40,8 +40,8 @@ def run_demo(
     _damage(traces[TRACE], traces[DAMAGED], seed)
     say("checking the trace, and a damaged copy of it, with the reference checker")
     checked = {name: check_directory(path).to_json() for name, path in traces.items()}
-    say("starting Spark and verifying the same traces")
-    verified, measured = _with_spark(traces, master, conf, directory / REPORT)
+    say("verifying the same traces with the second judge, measuring, drawing the report")
+    verified, measured = _verify_and_measure(traces, master, conf, directory / REPORT)
     return {
         "seed": seed,
         **talk,
@@ -78,19 +78,22 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
         writer.write_all(mutant)
 
 
-def _with_spark(
+def _verify_and_measure(
     traces: dict[str, Path], master: str | None, conf: Iterable[tuple[str, str]], report: Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Each trace's verdict, and the metrics of the true one, which the report is about."""
-    from cubecast.pipeline.metrics.measure import measure
-    from cubecast.pipeline.session import LIGHT_JVM, spark_session
+    from cubecast.pipeline.session import LIGHT_JVM
     from cubecast.pipeline.verdict import Verification
-    from cubecast.pipeline.verify import verify
     from cubecast.report.build import write_trace_report
+    from cubecast.report.small_or_spark import SparkIfAsked, measure_traces, verify_traces
 
-    spark = spark_session(master, conf, LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
-    both = verify(spark, list(traces.values()))
+    spark = SparkIfAsked(master, conf, LIGHT_JVM)  # a few thousand rows: compiling would cost more than it saves
+    both = verify_traces(list(traces.values()), None, spark, _quietly)
     verified = {Path(one.run.directory).name: Verification((one,), both.wall_seconds) for one in both.runs}
-    metrics = measure(spark, [traces[TRACE]])
+    metrics = measure_traces([traces[TRACE]], spark, _quietly)
     write_trace_report("cubecast: the demonstration", verified[TRACE], metrics, report)
     return {name: one.to_json() for name, one in verified.items()}, metrics.to_json()["runs"][0]
+
+
+def _quietly(text: str) -> None:
+    """The demonstration tells its own stages."""

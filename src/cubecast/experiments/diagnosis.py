@@ -15,7 +15,7 @@ from typing import Any
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.vcube.diagnosis import Diagnosis, DiagnosisParameters
-from cubecast.protocol.vcube.diagnosis_packets import Test
+from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.topology import dimension_of
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
@@ -24,6 +24,7 @@ from cubecast.sim.recorder import Recorder
 from cubecast.sim.world import World
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
+from cubecast.wire.codec import Codec
 
 PARAMETERS = DiagnosisParameters(interval=10_000.0, timeout=20.0)
 SIZES = (8, 16, 32, 64, 128, 256)
@@ -69,7 +70,8 @@ class DiagnosisWorld:
         self._phases = stream(seed, "phases")
         network = Network(size, parse_delay("constant:1", stream(seed, "network"), size), 0.0, 0.0)
         recorder = Recorder(self.trace, packets=False)
-        self.world = World(range(size), self._make, network, recorder=recorder, coded=coded, careful=size <= 32)
+        codec = Codec((Test, TestReply))
+        self.world = World(range(size), self._make, network, codec, recorder=recorder, coded=coded, careful=size <= 32)
         self.world.start()
 
     def _make(self, node: NodeId, incarnation: int) -> Diagnosis:

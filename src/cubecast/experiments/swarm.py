@@ -13,7 +13,7 @@ from cubecast.check.checker import check_trace
 from cubecast.check.verdict import Verdict
 from cubecast.errors import BadInput
 from cubecast.experiments.beyond_promises import missed_although_ready, needless_restarts
-from cubecast.sim.protocols import find
+from cubecast.protocol.families import find
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.script import scenario
 from cubecast.sim.shrink import shrink

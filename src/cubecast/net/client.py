@@ -12,7 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown, Unreachable
 from cubecast.ids import Topic
 from cubecast.net.addresses import Address
 from cubecast.net.connection import Connection
@@ -79,7 +79,7 @@ class ClientPort:
         """`patience`: seconds without any node after which the port gives up and ends everything."""
         self._dialler = Dialler(addresses, cluster, name, random.Random(), login)
         self._patience = patience
-        self._on_uncertain = on_uncertain
+        self._on_uncertain, self._on_refused = on_uncertain, on_refused
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._node = ""
@@ -111,7 +111,7 @@ class ClientPort:
         }
 
     async def start(self, timeout: float = 5.0) -> None:
-        """BadInput with the reasons when no node answers in time, or all refuse."""
+        """With the reasons, Unreachable when no node answers in time, BadInput when all refuse."""
         await self._connect(timeout)
 
     @property
@@ -156,7 +156,7 @@ class ClientPort:
         before = self._node
         try:
             await self._connect(self._patience)
-        except BadInput as error:
+        except (BadInput, Unreachable) as error:
             self._shut(OutcomeUnknown(f"{before} is lost, and no other node takes this client: {error}"))
         else:
             moved = f"moved from {before} to {self._node}"
@@ -264,7 +264,7 @@ class ClientPort:
             self._shut(self._closed)
 
     def _shut(self, error: CubecastError) -> None:
-        self._closed, self._is_shut = error, True
+        self._closed, self._is_shut = Closed(str(error)), True
         if self._moving is not None and self._moving is not asyncio.current_task():
             self._moving.cancel()
         if self._heart is not None:
@@ -273,7 +273,10 @@ class ClientPort:
         if connection is not None:
             connection.close()
         self._subscriptions.end_all(None if isinstance(error, Closed) else error)
-        self._publications.close(error)
+        unsent = self._publications.close(error)
+        if unsent.messages and not isinstance(error, Closed):  # who closes it is told
+            topics = ", ".join(unsent.topics[:5])
+            self._on_refused(f"{unsent.messages} messages on {topics} were not sent, and not published: {error}")
         self._log.fail(error)
         for future in self._asked.values():
             if not future.done():

@@ -128,6 +128,10 @@ class NodeConfig:
                 raise BadInput(f"{one.name} {error}") from None
         if self.peers and self.node not in self.peers:
             raise BadInput(f"the cluster file lists {sorted(self.peers)}; this node's id {self.node} is not among them")
+        for place in self.peers.values():
+            same = sorted(node for node, other in self.peers.items() if other == place)
+            if len(same) > 1 and place.port:
+                raise BadInput(f"`peers` gives {place} to nodes {' and '.join(map(str, same))}; each needs its own")
         if self.node in self.peers and self.listen == LOOPBACK:
             object.__setattr__(self, "listen", self.peers[self.node])  # frozen, and this is where it is made
         if self.listen.host in ANYWHERE and self.advertise is None and not self.peers:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.connection import Connection
@@ -15,6 +15,11 @@ from cubecast.net.security.login import NOTHING, Login
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 MOST_ADDRESSES = 64
 """Nodes remembered besides those the user named."""
+
+
+def advice(address: Address, reason: str) -> str:
+    """For people who wait for an answer from there in vain, unless the reason asks something already."""
+    return "" if reason.endswith("?") else f"; is a node running there? cubecast node --listen {address}"
 
 
 class Dialler:
@@ -38,21 +43,26 @@ class Dialler:
         self._last: Address | None = None
 
     async def dial(self, patience: float) -> tuple[Connection, Accepted]:
-        """The first that answers; BadInput with everybody's reason when nobody did for so many seconds."""
+        """The first that answers. BadInput when all refuse, Unreachable when one did not answer for so many seconds,
+        both with everybody's reason."""
         deadline = asyncio.get_running_loop().time() + patience
         pause = FIRST_PAUSE
         while True:
             reasons: dict[Address, str] = {}
+            silent: list[Address] = []
             for address in self._in_turn():
-                found = await self._try(address, reasons)
+                found = await self._try(address, reasons, silent)
                 if found is not None:
                     self._last = address
                     self._learn(found[1])
                     return found
             left = deadline - asyncio.get_running_loop().time()
             hopeless = all(reason.startswith("refused") for reason in reasons.values())
-            if left <= 0 or hopeless:
-                raise BadInput("; ".join(f"{address}: {reason}" for address, reason in reasons.items()))
+            told = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
+            if hopeless or (left <= 0 and not silent):
+                raise BadInput(told)
+            if left <= 0:
+                raise Unreachable(f"no node answers: {told}{advice(silent[0], reasons[silent[0]])}")
             await asyncio.sleep(min(left, pause * self._random.uniform(0.5, 1.0)))
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -62,7 +72,9 @@ class Dialler:
         start = everybody.index(self._last) + 1 if self._last in everybody else 0
         return everybody[start:] + everybody[:start]
 
-    async def _try(self, address: Address, reasons: dict[Address, str]) -> tuple[Connection, Accepted] | None:
+    async def _try(
+        self, address: Address, reasons: dict[Address, str], silent: list[Address]
+    ) -> tuple[Connection, Accepted] | None:
         objection = self._login.objection(address)
         if objection is not None:
             reasons[address] = f"refused: {objection}"
@@ -71,8 +83,10 @@ class Dialler:
             connection, answer = await self._call(address)
         except TimeoutError:
             reasons[address] = "no answer"
+            silent.append(address)
         except OSError as error:
             reasons[address] = error.strerror or str(error) or type(error).__name__
+            silent.append(address)
         except RemoteProtocolError as error:
             reasons[address] = f"refused: {error}"
         else:

@@ -18,6 +18,8 @@ MAX_FRAME: Final = (1 << 20) + (1 << 17)
 _INVERTED: Final = 0xFFFFFFFF
 _TLS: Final = 0x1603
 """How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""
+_HTTP_ANSWER: Final = int.from_bytes(b"HTTP")
+_HTTP_REQUESTS: Final = tuple(int.from_bytes(word) for word in (b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI"))
 
 
 MOST_PIECES: Final = 64
@@ -96,6 +98,10 @@ class Splitter:
             if not 0 < length <= most or length ^ inverted != _INVERTED:
                 if length >> 16 == _TLS:
                     raise RemoteProtocolError("it speaks TLS, which is not spoken here")
+                if length == _HTTP_ANSWER:
+                    raise RemoteProtocolError("HTTP is served there: name the address after --listen, not after --http")
+                if length in _HTTP_REQUESTS:
+                    raise RemoteProtocolError("it speaks HTTP, which is spoken at the address after --http only")
                 raise RemoteProtocolError(f"a frame of {length} bytes; frames have 1 to {most} and say so twice")
             after = position + size + length
             if after > end:

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from cubecast.errors import BadInput, CubecastError, NotKept, RemoteProtocolError
+from cubecast.errors import BadInput, CubecastError, NotKept, OutcomeUnknown, RemoteProtocolError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.connection import Traffic
 from cubecast.net.gateway_messages import (
@@ -123,7 +123,7 @@ class ClientSink:
     def on_end(self, error: CubecastError | None) -> None:
         if error is not None:
             self._gateway.forget(self._number)
-            self._gateway.send(Ended(self._number, str(error)))
+            self._gateway.send(Ended(self._number, str(error), type(error).__name__))
 
 
 class Gateway:
@@ -152,8 +152,8 @@ class Gateway:
         self._heard = self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
         self._waiting_for_room: asyncio.Future[None] | None = None
-        self._refused: OrderedDict[Topic, str] = OrderedDict()
-        """Why something was not published that was to be, until somebody asks."""
+        self._refused: OrderedDict[Topic, BadInput] = OrderedDict()
+        """Why the last publication on a topic was none, until the client asks."""
         self._requests = Bucket(requests_per_second, 1.0, self._loop.time())
         self._asked = 0
         self._open: set[asyncio.Future[Any]] = set()
@@ -241,7 +241,7 @@ class Gateway:
             self._sinks[message.subscription] = sink
             self._known += sink.known
         except CubecastError as error:
-            self.send(Ended(message.subscription, str(error)))
+            self.send(Ended(message.subscription, str(error), type(error).__name__))
 
     def _open_at_port(self, message: Subscribe, sink: ClientSink) -> int:
         since = message.since
@@ -366,10 +366,11 @@ class Gateway:
         try:
             self._accepted[message.topic] = self._port.publish(message.topic, message.payloads)
             self._accepted.move_to_end(message.topic)
+            self._refused.pop(message.topic, None)
             if len(self._accepted) > TOPICS_REMEMBERED:
                 self._accepted.popitem(last=False)
         except BadInput as error:
-            self._refused[message.topic] = str(error)
+            self._refused[message.topic] = error
             if len(self._refused) > TOPICS_REMEMBERED:
                 self._refused.popitem(last=False)
             self.send(Taken(message.number, str(error)))
@@ -389,8 +390,7 @@ class Gateway:
         refused = self._refused.pop(message.topic, None)
         if accepted is None or refused is not None:
             self._asked -= 1
-            unknown = f"this node knows of no publication of yours on {message.topic}"
-            self.send(Stable(message.request, refused or unknown, refused is not None))
+            self.send(Stable(message.request, str(refused or _unheard_of(message.topic)), refused is not None))
             return
 
         def done(future: asyncio.Future[None]) -> None:
@@ -404,8 +404,14 @@ class Gateway:
             error = future.exception()
             self.send(Durable(message.request, None if error is None else (type(error).__name__, str(error))))
 
-        accepted = 0 if message.only_ask else self._accepted.get(message.topic, 0)
-        self._follow(self._port.durable(message.topic, accepted), done)
+        accepted = 0 if message.only_ask else self._accepted.get(message.topic)
+        refused = None if message.only_ask else self._refused.pop(message.topic, None)
+        if accepted is None or refused is not None:
+            self._asked -= 1
+            error = refused or _unheard_of(message.topic)
+            self.send(Durable(message.request, (type(error).__name__, str(error))))
+        else:
+            self._follow(self._port.durable(message.topic, accepted), done)
 
     # Questions
 
@@ -433,3 +439,8 @@ class Gateway:
         future = asyncio.ensure_future(answer)
         self._open.add(future)
         future.add_done_callback(answered)
+
+
+def _unheard_of(topic: Topic) -> OutcomeUnknown:
+    """Also of those that were too long ago."""
+    return OutcomeUnknown(f"this node knows of no publication of yours on {topic}")

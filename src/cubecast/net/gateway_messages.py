@@ -43,7 +43,7 @@ class Publish(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class AwaitStable(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Tell me when everything I published on the topic before this reached everybody."""
+    """Tell me when the last thing I published on the topic before this, and what came before it, reached everybody."""
 
     request: int
     topic: Topic
@@ -58,7 +58,7 @@ class Ping(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
 
 class AwaitDurable(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """Tell me when everything I published on the topic before this is on your disk."""
+    """Tell me when the last thing I published on the topic before this is on your disk."""
 
     request: int
     topic: Topic
@@ -131,6 +131,8 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag=21):
 
     subscription: int
     reason: str
+    kind: str = "BadInput"
+    """The error's name."""
 
 
 class StatusReply(msgspec.Struct, frozen=True, array_like=True, tag=22):

@@ -4,11 +4,12 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.ids import Incarnation, NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
+from cubecast.net.dialling import advice
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
 from cubecast.net.memory import last_incarnation
 from cubecast.net.security.dialling import Dialling
@@ -40,7 +41,7 @@ async def apply_for_a_place(
     if others:
         try:
             return await _ask_members(config, others, instance, attempt, remembered, secure, attempts=1)
-        except BadInput as error:
+        except (BadInput, Unreachable) as error:
             log.info("nobody takes part yet: %s", error)
         others_at = {peer: address for peer, address in config.peers.items() if peer != node}
         places = [Place(peer, UNHEARD_OF, b"", str(address)) for peer, address in others_at.items()]
@@ -57,7 +58,7 @@ async def _ask_members(
     secure: Dialling | None,
     attempts: int = ATTEMPTS,
 ) -> Admission:
-    problem = ""
+    problem, is_silent = "", False
     request = JoinRequest(MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt)
     for turn in range(attempts):
         hopeless = 0
@@ -67,17 +68,20 @@ async def _ask_members(
             except (OSError, RemoteProtocolError) as error:
                 problem = f"no member answers at {member}: {error or type(error).__name__}"
                 hopeless += isinstance(error, RemoteProtocolError)
+                is_silent = isinstance(error, OSError)
                 continue
             connection.close()
             if isinstance(answer, Accepted) and answer.offer is not None:
                 node, incarnation = answer.offer
                 return Admission(node, max(incarnation, remembered + 1), answer.dimension, answer.places)
             if isinstance(answer, Refused):
-                problem = f"{member} refuses: {answer.reason}"
+                problem, is_silent = f"{member} refuses: {answer.reason}", False
                 if not answer.retry:
                     raise BadInput(problem)
         if hopeless == len(members):
             break  # no cubecast node, or one that does not believe us: another try would end the same way
         if turn + 1 < attempts:
             await asyncio.sleep(PAUSE * (turn + 1))
+    if is_silent:
+        raise Unreachable(problem + advice(members[-1], problem))
     raise BadInput(problem)

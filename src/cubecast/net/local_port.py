@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError, NotKept
+from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
@@ -224,6 +224,8 @@ class LocalPort:
 
     async def durable(self, topic: Topic, accepted: int) -> None:
         if self.recorder is None:
+            if accepted:
+                raise NotDurable(f"{topic}: published, and not durable: this node keeps no log")
             raise BadInput(f"{topic}: this node keeps no log, so nothing is durable. Nothing was published")
         self.departures.hurry()
         await self.recorder.durable(topic, accepted)

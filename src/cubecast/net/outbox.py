@@ -49,6 +49,8 @@ class Outbox:
         """Messages ever accepted."""
         self.sent = 0
         """Of these, how many were ever sent."""
+        self._settled = 0
+        """Of these, how many are taken, refused, or lost."""
         self._last: OrderedDict[Topic, int] = OrderedDict()
         self._has_forgotten = False
         self.base = 0
@@ -118,17 +120,26 @@ class Outbox:
         self.sent += len(pile.payloads)
         return Publish(self._number, pile.topic, pile.payloads)
 
-    def taken(self, number: int) -> None:
-        """The node has everything up to this number of the connection."""
+    def taken(self, number: int) -> range:
+        """The node is done with everything up to this number of the connection; the messages of the last of these."""
+        before = self._settled
         while self._under_way and self._under_way[0][0] <= number:
-            self._under_way_bytes -= self._under_way.popleft()[1].size
+            pile = self._under_way.popleft()[1]
+            self._under_way_bytes -= pile.size
+            before, self._settled = self._settled, self._settled + len(pile.payloads)
+        return range(before + 1, self._settled + 1)
+
+    def unsent(self) -> Uncertain:
+        """What no node has seen."""
+        piles = [one for one in self._unsent if isinstance(one, _Pile)]
+        return Uncertain(self.accepted - self.sent, tuple(dict.fromkeys(pile.topic for pile in piles)))
 
     def connection_lost(self) -> Uncertain:
         """Forget what was under way; questions about it are forgotten too."""
         piles = [pile for _, pile in self._under_way]
         self._under_way.clear()
         self._under_way_bytes = self._number = 0
-        self.base = self.sent
+        self.base = self._settled = self.sent
         self._unsent = deque(one for one in self._unsent if isinstance(one, _Pile) or one[1] > self.base)
         topics = dict.fromkeys(pile.topic for pile in piles)
         return Uncertain(sum(len(pile.payloads) for pile in piles), tuple(topics))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Final
 
-from cubecast.errors import CubecastError, OutcomeUnknown
+from cubecast.errors import Closed, CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.pieces import weight
 
@@ -119,7 +119,8 @@ class Outgoing:
         self.base = self.published
 
     def close(self, error: CubecastError) -> None:
-        self._settle(self.accepted, error)
+        self._settle(self.published, OutcomeUnknown(f"{error}; the publication may not have reached everybody"))
+        self._settle(self.accepted, Closed(f"{error}; it was not published"))
         for room in self._room:
             if not room.done():
                 room.set_exception(error)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError, NotDurable, NotPermitted, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotPermitted, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.config import MAX_PAYLOAD
 from cubecast.net.gateway_messages import AwaitDurable, AwaitStable, Durable, Stable, Taken
@@ -94,7 +94,8 @@ class RemotePublications:
     def _ask(self, question: Question, accepted: float) -> asyncio.Future[None]:
         future: asyncio.Future[None] = self._loop.create_future()
         if accepted <= self._outbox.base:
-            future.set_exception(OutcomeUnknown(f"the node that took this publication on {question.topic} is gone"))
+            text = f"the node that got this publication on {question.topic} is gone; it may have been published"
+            future.set_exception(OutcomeUnknown(text))
             return future
         self._asked[question.request] = accepted, future
         future.add_done_callback(lambda _: self._asked.pop(question.request, None))
@@ -115,9 +116,12 @@ class RemotePublications:
         return self._outbox.left
 
     def on_taken(self, message: Taken) -> None:
-        self._outbox.taken(message.number)
+        those = self._outbox.taken(message.number)
         if message.refused is not None:
             self._on_refused(message.refused)
+            for accepted, future in list(self._asked.values()):
+                if accepted in those and not future.done():
+                    future.set_exception(BadInput(message.refused))
         self.flush()
         self._wake()
 
@@ -146,16 +150,26 @@ class RemotePublications:
         self._logged.clear()
         for accepted, future in list(self._asked.values()):
             if accepted <= self._outbox.base and not future.done():
-                future.set_exception(OutcomeUnknown(f"the connection to {node} broke before the answer came"))
+                text = f"the connection to {node} broke before the answer came; it may have been published"
+                future.set_exception(OutcomeUnknown(text))
         self._wake()
         return uncertain
 
-    def close(self, error: CubecastError) -> None:
-        futures = [self._room, self._drained, *(future for _, future in self._asked.values())]
-        for future in futures:
-            if future is not None and not future.done():
-                future.set_exception(error)
-                future.exception()  # whoever waits gets it; if nobody does, that is no mistake
+    def close(self, error: CubecastError) -> Uncertain:
+        """What was never sent."""
+        unsent, unpublished = self._outbox.unsent(), Closed(f"{error}. Nothing was published")
+        ends: list[tuple[asyncio.Future[None] | None, CubecastError]] = [
+            (self._room, unpublished),
+            (self._drained, error),
+        ]
+        for accepted, future in self._asked.values():
+            is_sent = accepted <= self._outbox.sent
+            ends.append((future, OutcomeUnknown(f"{error}; it may have been published") if is_sent else unpublished))
+        for waiting, reason in ends:
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(reason)
+                waiting.exception()  # the publisher that waits gets it; where none does, that is no mistake
+        return unsent
 
     def _wake(self) -> None:
         if self._room is not None and not self._room.done() and self._outbox.has_room:

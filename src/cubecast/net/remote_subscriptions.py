@@ -3,7 +3,16 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError
+from cubecast.errors import (
+    BadInput,
+    Closed,
+    CubecastError,
+    DamagedLog,
+    Forgotten,
+    NotKept,
+    NotPermitted,
+    OutcomeUnknown,
+)
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.net.gateway_messages import (
     CaughtUp,
@@ -30,6 +39,10 @@ from cubecast.net.log.since import (
 from cubecast.net.patterns import check_pattern
 from cubecast.net.port import GapNotice, Logged, Sink
 
+_ERRORS: dict[str, type[CubecastError]] = {
+    kind.__name__: kind for kind in (BadInput, Closed, DamagedLog, Forgotten, NotKept, NotPermitted, OutcomeUnknown)
+}
+"""What a node may say of a subscription's end."""
 PUBLISHERS_REMEMBERED = 65_536
 
 
@@ -217,7 +230,7 @@ class RemoteSubscriptions:
             self._open(message.subscription, one, None)
         elif one is not None:
             del self._all[message.subscription]
-            one.sink.on_end(BadInput(message.reason))
+            one.sink.on_end(_ERRORS.get(message.kind, BadInput)(message.reason))
 
     def __len__(self) -> int:
         return len(self._all)

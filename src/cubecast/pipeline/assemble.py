@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cubecast.errors import TraceError
 from cubecast.pipeline.causality import HappenedBefore, causal_order, groups
 from cubecast.pipeline.messages import RunMessages, TopicMessages
 from cubecast.pipeline.prune import prune
@@ -48,21 +47,22 @@ class RunSummary:
     """The tables when happened-before runs in a circle; what waits for itself is not in their `order`."""
 
 
-def summaries(table: pa.Table) -> dict[int, RunSummary]:
-    """Rows of `frames.LOG` by run, logs in ascending order."""
+def summaries(table: pa.Table) -> tuple[dict[int, RunSummary], dict[int, list[str]]]:
+    """Rows of `frames.LOG` by run, logs in ascending order; and why other runs are refused."""
     runs: defaultdict[int, RunSummary] = defaultdict(RunSummary)
+    refused: defaultdict[int, list[str]] = defaultdict(list)
     for row in _rows(table):
         run, damage, refusal = (row.pop(name) for name in ("run", "damage", "refusal"))
         if refusal is not None:
-            raise TraceError(refusal)
-        if damage is not None:
+            refused[run].append(refusal)
+        elif damage is not None:
             runs[run].damage.append(damage)
         else:
             runs[run].logs.append(LogSummary(key=pack_one(row["node"], row["incarnation"]), **row))
             runs[run].findings += row["findings"]
     for summary in runs.values():
         summary.logs.sort(key=lambda log: log.key)
-    return dict(runs)
+    return dict(runs), dict(refused)
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

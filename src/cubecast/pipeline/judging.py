@@ -1,7 +1,7 @@
 """Passes 2 to 4 over a batch of runs that do not contradict themselves: all findings beyond K0."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,14 +10,15 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from cubecast.errors import TraceError
 from cubecast.pipeline.agreement import agreement
 from cubecast.pipeline.claims import unsound_headers
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import FOUND, INT, REPLAYED, SEQUENCE, TEXT, struct
+from cubecast.pipeline.layout import footers
 from cubecast.pipeline.messages import RunMessages
-from cubecast.pipeline.passes import Plan, run_pass
+from cubecast.pipeline.passes import Judgement, Plan, run_pass
 from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.replay import replayed_rows
 from cubecast.pipeline.rows import Rows
@@ -26,6 +27,9 @@ from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequen
 
 TOPIC = struct(run=INT, topic=TEXT)
 TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal"]
+FILE = struct(run=INT, name=TEXT, path=TEXT)
+AGREEMENT = frozenset({"P4", "P4u", "P10"})
+TOTAL_ORDER = frozenset({"P9a", "P9b", "P9c"})
 Tables = dict[int, RunMessages]
 
 
@@ -41,10 +45,8 @@ class Judged:
         lost: list[tuple[int, str, dict[str, Any]]] = []
         heard: set[tuple[int, str, int, int]] = set()
         for row in table.select(TELLING).to_pylist():
-            if row["refusal"] is not None:
-                raise TraceError(row["refusal"])
-            if row["damage"] is not None:
-                self.damage[row["run"]].append(row["damage"])
+            # Pass 1 has refused what is no trace; what changed since then cannot be known.
+            self.damage[row["run"]] += [row[what] for what in ("damage", "refusal") if row[what] is not None]
             self.findings[row["run"]] += row["findings"]
             lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
             messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
@@ -55,35 +57,54 @@ class Judged:
                 self.findings[run].append(finding)
 
 
-def judge_batch(spark: SparkSession, plan: Plan, runs: Tables, wanted: dict[int, tuple[str, ...]]) -> Judged:
-    judged = Judged()
-    wants = {run: frozenset(wanted[run]) for run in runs}
-    asked = frozenset[str]().union(*wants.values())
-    if asked <= {"K0"}:
+class OnSpark:
+    """An engine of `verify` (`in_memory.InMemory` is the other one): every pass is a job over all rows."""
+
+    name = "on Spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def footers(self, files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        table = pa.Table.from_batches([batch_of(files, FILE)])
+        rows: list[dict[str, Any]] = footers(self.spark.createDataFrame(table, schema=FILE)).toArrow().to_pylist()
+        return rows
+
+    def run_pass(self, plan: Plan, columns: Sequence[str], judgement: Judgement, schema: StructType) -> pa.Table:
+        return run_pass(self.spark, plan, columns, judgement, schema).toArrow()
+
+    def judge(self, plan: Plan, runs: Tables, wanted: dict[int, tuple[str, ...]]) -> Judged:
+        judged = Judged()
+        wants = {run: frozenset(wanted[run]) for run in runs}
+        asked = frozenset[str]().union(*wants.values())
+        if asked <= {"K0"}:
+            return judged
+        spark = self.spark
+        tables = spark.sparkContext.broadcast(runs)
+        replayed = run_pass(spark, plan, columns_for(asked), partial(_replay, tables, wants), REPLAYED).persist()
+        _collect_replayed(replayed, judged)
+        if asked & AGREEMENT:
+            _collect(agreement(replayed, partial(_fetch, tables)), judged)
+        replayed.unpersist()
+        if asked & TOTAL_ORDER:
+            ordered = plan.without(set(runs) - set(only(runs, wants, TOTAL_ORDER)))
+            sequences = run_pass(spark, ordered, (*PLAIN, "cut"), partial(_sequences, tables), SEQUENCE)
+            _collect(total_order(sequences), judged)
+        if "P13" in asked:
+            claiming = only(runs, wants, {"P13"})
+            topics = [{"run": run, "topic": topic} for run, table in claiming.items() for topic in table.topics]
+            frame = spark.createDataFrame(pa.Table.from_batches([batch_of(topics, TOPIC)]), schema=TOPIC)
+            _collect(frame.mapInArrow(partial(_headers, tables), FOUND), judged)
+        tables.unpersist()
         return judged
-    tables = spark.sparkContext.broadcast(runs)
-    columns = (*PLAIN, "cut", "messages") if "P12" in asked else (*PLAIN, "cut")
-    replayed = run_pass(spark, plan, columns, partial(_replay, tables, wants), REPLAYED).persist()
-    _collect_replayed(replayed, judged)
-    if asked & {"P4", "P4u", "P10"}:
-        _collect(agreement(replayed, partial(_fetch, tables)), judged)
-    replayed.unpersist()
-    if asked & {"P9a", "P9b", "P9c"}:
-        ordered = _only(runs, wants, {"P9a", "P9b", "P9c"})
-        sequences = run_pass(
-            spark, plan.without(set(runs) - set(ordered)), (*PLAIN, "cut"), partial(_sequences, tables), SEQUENCE
-        )
-        _collect(total_order(sequences), judged)
-    if "P13" in asked:
-        claiming = _only(runs, wants, {"P13"})
-        topics = [{"run": run, "topic": topic} for run, table in claiming.items() for topic in table.topics]
-        frame = spark.createDataFrame(pa.Table.from_batches([batch_of(topics, TOPIC)]), schema=TOPIC)
-        _collect(frame.mapInArrow(partial(_headers, tables), FOUND), judged)
-    tables.unpersist()
-    return judged
 
 
-def _only(runs: Tables, wants: dict[int, frozenset[str]], properties: set[str]) -> Tables:
+def columns_for(asked: frozenset[str]) -> tuple[str, ...]:
+    """What the replay must read."""
+    return (*PLAIN, "cut", "messages") if "P12" in asked else (*PLAIN, "cut")
+
+
+def only(runs: Tables, wants: dict[int, frozenset[str]], properties: Set[str]) -> Tables:
     return {run: table for run, table in runs.items() if wants[run] & properties}
 
 

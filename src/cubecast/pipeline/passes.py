@@ -15,11 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from cubecast.errors import TraceError
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import ROW
 from cubecast.pipeline.layout import Chunk, Piece, scattered, tasks
-from cubecast.pipeline.reading import DamagedFile, read_chunk
+from cubecast.pipeline.reading import UnreadableFile, read_chunk
 from cubecast.pipeline.rows import Rows, rows_of
 
 Judgement: TypeAlias = Callable[[Rows], list[dict[str, Any]]]
@@ -55,7 +54,7 @@ def run_pass(
     shuffled = [piece for piece in plan.pieces if scattered(piece)]
     frames = []
     if together or not shuffled:
-        judge = partial(_judge_chunks, columns, plan.numbers, judgement, schema)
+        judge = partial(judge_chunks, columns, plan.numbers, judgement, schema)
         frames.append(run_tasks(spark, together, plan.names, judge, schema))
     if shuffled:
         rows = run_tasks(spark, _apart(shuffled), plan.names, partial(_read_rows, columns, plan.numbers), ROW)
@@ -90,7 +89,7 @@ def _apart(pieces: list[Piece]) -> list[Piece]:
     return apart
 
 
-def _judge_chunks(
+def judge_chunks(
     columns: Sequence[str],
     numbers: dict[str, int],
     judgement: Judgement,
@@ -111,11 +110,9 @@ def _read(
     while chunk:
         try:
             return problems, read_chunk(chunk, columns, numbers)
-        except DamagedFile as damage:
-            problems.append({"run": damage.run, "damage": str(damage)})
-            chunk = [part for part in chunk if part["run"] != damage.run]
-        except TraceError as refusal:
-            return [{"run": chunk[0]["run"], "refusal": str(refusal)}], None
+        except UnreadableFile as found:
+            problems.append({"run": found.run, found.what: str(found)})
+            chunk = [part for part in chunk if part["run"] != found.run]
     return problems, None
 
 

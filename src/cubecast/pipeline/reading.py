@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from cubecast.errors import TraceError
 from cubecast.pipeline.frames import ROW
 
 _TYPES = {field.name: field.type for field in to_arrow_schema(ROW)}
@@ -17,12 +16,16 @@ PLAIN = ("node", "incarnation", "seq", "kind", "topic", "source", "source_incarn
 _WORDS = ("kind", "topic")
 
 
-class DamagedFile(Exception):  # noqa: N818 - not an error of the program but a fact about a run
-    """A file that cannot be read to its end: its run is UNKNOWN."""
+class UnreadableFile(Exception):  # noqa: N818 - not an error of the program but a fact about a run
+    """A file that says nothing about its run, and why.
 
-    def __init__(self, run: int, reason: str) -> None:
+    `damage`: it cannot be read to its end, so its run is UNKNOWN. `refusal`: it is not what it should be.
+    """
+
+    def __init__(self, run: int, what: str, reason: str) -> None:
         super().__init__(reason)
         self.run = run
+        self.what = what
 
 
 def read_chunk(parts: Sequence[dict[str, Any]], columns: Sequence[str], names: dict[str, int]) -> pa.Table:
@@ -40,7 +43,8 @@ def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int
         declared = {name: _as_declared(table.column(name), name) for name in columns}
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise DamagedFile(part["run"], f"{part['path']} cannot be read to its end ({reason})") from None
+        told = f"{part['path']} cannot be read to its end ({reason})"
+        raise UnreadableFile(part["run"], "damage", told) from None
     runs = pa.array(np.full(table.num_rows, part["run"], np.int32))
     if not part["own"]:
         runs = _run_numbers(table.column("run"), part, names)
@@ -59,6 +63,7 @@ def _run_numbers(column: pa.ChunkedArray, part: dict[str, Any], names: dict[str,
     numbers = {**names, part["name"]: part["run"]}
     foreign = [name for name in found.to_pylist() if name not in numbers]
     if foreign:
-        raise TraceError(f"{part['path']} holds rows of run {foreign[0]!r} while its header says {part['name']!r}")
+        told = f"{part['path']} holds rows of run {foreign[0]!r} while its header says {part['name']!r}"
+        raise UnreadableFile(part["run"], "refusal", told)
     values = pa.array([numbers[name] for name in found.to_pylist()], pa.int32())
     return values.take(pc.index_in(column, found).combine_chunks())

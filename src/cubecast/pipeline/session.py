@@ -16,6 +16,8 @@ from cubecast.errors import BadInput
 from cubecast.pipeline.gateway import quiet_gateway
 
 OLDEST_JAVA = 17
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the Python program it starts."""
 JAVA_HINT = "install one (for example openjdk-17-jre-headless), or set JAVA_HOME to one you have"
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 ATTEMPTS_PER_TASK = 4
@@ -27,19 +29,22 @@ LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (), jvm: str = "") -> SparkSession:
     """The running session, or a new one on `master` (default: all cores here) with `conf` on top of our options.
 
-    `jvm` are options for the driver's Java.
+    A session that exists is taken as it is. Under spark-submit, what it was told wins over our options, and `master`
+    and `conf` over that; so does what spark-defaults.conf says. `jvm` are options for the driver's Java.
     """
-    active = SparkSession.getActiveSession()
+    active = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if active is not None:
         return active
     check_java(os.environ)
-    master = master or local_master()
+    given = given_options()
+    master = master or given.get("spark.master") or local_master()
     if on_this_machine(master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    options = {**session_options(master, jvm), **dict(conf)}
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    options = {**session_options(master, jvm), **given, **dict(conf)}
     try:
-        return _start(SparkConf().setMaster(master).setAppName("cubecast").setAll(list(options.items())))
+        return _start(SparkConf().setAppName("cubecast").setAll(list(options.items())).setMaster(master))
     except (PySparkException, RuntimeError) as error:
         raise BadInput(f"Spark does not start on master {master!r}: {first_line(error)}") from None
     except Exception as error:
@@ -49,8 +54,27 @@ def spark_session(master: str | None = None, conf: Iterable[tuple[str, str]] = (
         raise
 
 
+def given_options() -> dict[str, str]:
+    """What the user told Spark outside of us: spark-submit's arguments, or spark-defaults.conf."""
+    if SUBMITTED in os.environ:
+        SparkContext._ensure_initialized()
+        return dict(SparkConf().getAll())
+    home = os.environ.get("SPARK_HOME")
+    place = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+    return default_options(Path(place) / "spark-defaults.conf") if place else {}
+
+
+def default_options(path: Path) -> dict[str, str]:
+    """A file of `key value`, `key=value` or `key: value` lines, as Java's properties are."""
+    if not path.is_file():
+        return {}
+    lines = (line.strip() for line in path.read_text().splitlines())
+    pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and line[0] not in "#!")
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0].startswith("spark.")}
+
+
 def _start(conf: SparkConf) -> SparkSession:
-    if SparkContext._gateway is None:  # else the JVM of an earlier session of this process serves again
+    if SparkContext._gateway is None:  # else the JVM of spark-submit, or of an earlier session, serves
         SparkContext(conf=conf, gateway=quiet_gateway(conf))
     return SparkSession.builder.config(conf=conf).getOrCreate()
 

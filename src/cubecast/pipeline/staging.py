@@ -26,16 +26,22 @@ class Run:
     files: tuple[str, ...]
     promises: tuple[str, ...]
     nodes: int | None
+    refusal: str | None = None
+    """Why it cannot be judged, found in its header already."""
 
 
 def find_runs(directories: Sequence[Path]) -> list[Run]:
-    """Every run in and below these directories, in the order given. Raises TraceError with one clear line."""
+    """Every run in and below these directories, in the order given; one of several that is no trace says why.
+
+    Raises TraceError with one clear line when nothing is left to judge.
+    """
     if not directories:
         raise BadInput("name at least one directory with a trace in it")
     places = dict.fromkeys(place for directory in directories for place in _run_directories(directory))
-    headers = {place: _read_header(place) for place in places}
-    _one_schema_version(headers)
-    return [_run_of(index, place, header) for index, (place, header) in enumerate(headers.items())]
+    runs = [_run_at(index, place) for index, place in enumerate(places)]
+    if all(run.refusal is not None for run in runs):
+        raise TraceError(runs[0].refusal)
+    return runs
 
 
 def checked_properties(runs: Iterable[Run], asked: Sequence[str] | None) -> dict[int, tuple[str, ...]]:
@@ -72,20 +78,23 @@ def _read_header(place: Path) -> dict[str, Any]:
     return header
 
 
-def _one_schema_version(headers: dict[Path, dict[str, Any]]) -> None:
-    versions = {repr(header.get("schema_version")): place for place, header in headers.items()}
-    if len(versions) > 1:
-        found = ", ".join(f"{version} in {place}" for version, place in sorted(versions.items()))
-        raise TraceError(f"the traces mix schema versions ({found}); this program reads version {SCHEMA_VERSION}")
-    for version, place in versions.items():
-        if version != repr(SCHEMA_VERSION):
-            raise TraceError(f"{place} has schema version {version}; this program reads version {SCHEMA_VERSION}")
+def _run_at(index: int, place: Path) -> Run:
+    try:
+        header = _read_header(place)
+        version = header.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise TraceError(f"{place} has schema version {version!r}; this program reads version {SCHEMA_VERSION}")
+        return _run_of(index, place, header)
+    except TraceError as error:
+        return Run(index, place.name, str(place), (), (), None, str(error))
 
 
 def _run_of(index: int, place: Path, header: dict[str, Any]) -> Run:
     name, promises, nodes = header.get("run"), header.get("promises"), header.get("nodes")
-    if not isinstance(name, str) or not isinstance(promises, list) or not (nodes is None or isinstance(nodes, int)):
+    if not isinstance(name, str) or not isinstance(promises, list):
         raise TraceError(f"{place / RUN_FILE} lacks `run` or `promises`, or they are of another type")
+    if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool)):
+        raise TraceError(f"{place / RUN_FILE} says nodes {nodes!r}, which is no whole number")
     unknown = [promise for promise in promises if promise not in CHECKABLE]
     if unknown:
         raise TraceError(f"run {name!r} promises {unknown}, which this version does not know")

@@ -1,17 +1,20 @@
 """From findings to verdicts: VALID, VIOLATED with its smallest witnesses, or UNKNOWN with the reason."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.parquet as pq
 
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import VERDICT, WITNESS
 from cubecast.pipeline.staging import CHECKABLE, Run
 
 VALID, VIOLATED, UNKNOWN = "VALID", "VIOLATED", "UNKNOWN"
+REFUSED = "REFUSED"
+"""Not a verdict: the run is bad input."""
 INHERITS = {"P8": ("K2",), "P10": ("P1", "P2", "P3", "P4")}
 """Promises that contain others."""
 MOST_WITNESSES = 10
@@ -40,10 +43,16 @@ class RunVerdict:
     messages: int = 0
     bad_rows: int = 0
     unknown_because: tuple[str, ...] = ()
+    refused: str | None = None
+    """Why it is no trace that could be judged: then there is no verdict on it, and the other runs have theirs."""
 
     @property
     def verdict(self) -> str:
-        return worst(one.verdict for one in self.properties.values())
+        return REFUSED if self.refused is not None else worst(one.verdict for one in self.properties.values())
+
+
+def refuse_run(run: Run, reason: str) -> RunVerdict:
+    return RunVerdict(run, {}, refused=reason)
 
 
 def judge_run(
@@ -63,7 +72,8 @@ def judge_run(
         properties[name] = PropertyVerdict(verdict, violations)
         witnesses += mine
     witnesses.sort(key=_size)
-    return RunVerdict(run, properties, tuple(witnesses), **counts, unknown_because=tuple(reasons))
+    judged = RunVerdict(run, properties, tuple(witnesses), unknown_because=tuple(reasons))
+    return replace(judged, **counts)  # type: ignore[arg-type] # numbers, of which there are three
 
 
 def _size(finding: dict[str, Any]) -> tuple[int, int, int, int]:
@@ -82,7 +92,13 @@ class Verification:
 
     @property
     def verdict(self) -> str:
+        """On the runs that could be judged."""
         return worst(run.verdict for run in self.runs)
+
+    @property
+    def refused(self) -> list[str]:
+        """Why the others could not: each reason names its file."""
+        return [run.refused for run in self.runs if run.refused is not None]
 
     @property
     def properties(self) -> dict[str, PropertyVerdict]:
@@ -114,25 +130,29 @@ class Verification:
             "witnesses": self.witnesses,
             "deliveries": sum(run.deliveries for run in self.runs),
             "messages": sum(run.messages for run in self.runs),
-            "runs": len(self.runs),
+            "runs": len(self.runs) - len(self.refused),
+            "refused": self.refused,
             "wall_seconds": round(self.wall_seconds, 3),
+            "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "bad_rows": sum(run.bad_rows for run in self.runs),
             "unknown_because": self.unknown_because[:MOST_WITNESSES],
         }
 
-    def witness_frame(self, spark: SparkSession) -> DataFrame:
-        """Every finding that counts, one row each."""
-        rows = [_where(run) | finding for run in self.runs for finding in run.witnesses]
-        return spark.createDataFrame(pa.Table.from_batches([batch_of(rows, WITNESS)]), schema=WITNESS)
+    def write(self, directory: Path) -> None:
+        """`witnesses`, every finding that counts, and `verdicts`, a row per run and property, as Parquet below here."""
+        for name, rows, schema in (("witnesses", self._findings(), WITNESS), ("verdicts", self._verdicts(), VERDICT)):
+            (directory / name).mkdir(parents=True)
+            pq.write_table(pa.Table.from_batches([batch_of(rows, schema)]), directory / name / "part-00000.parquet")
 
-    def verdict_frame(self, spark: SparkSession) -> DataFrame:
-        """One row per run and property."""
-        rows = [
+    def _findings(self) -> list[dict[str, Any]]:
+        return [_where(run) | finding for run in self.runs for finding in run.witnesses]
+
+    def _verdicts(self) -> list[dict[str, Any]]:
+        return [
             _where(run) | {"property": name, "verdict": one.verdict, "violations": one.violations}
             for run in self.runs
             for name, one in run.properties.items()
         ]
-        return spark.createDataFrame(pa.Table.from_batches([batch_of(rows, VERDICT)]), schema=VERDICT)
 
 
 def _where(run: RunVerdict) -> dict[str, Any]:

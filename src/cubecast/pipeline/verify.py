@@ -3,62 +3,93 @@
 (1) every log is summed up where it lies, and the driver turns the sums into message tables; (2) every subscription is
 replayed against them where it lies; (3) the subscriptions' vectors meet (P4); (4) their sequences meet (P9) and the
 headers are checked (P13), only where these are promised. No pass moves more than it must: deliveries never shuffle
-unless the files mix nodes.
+unless the files mix nodes. Spark does the passes, or, where the rows are few, this process (`in_memory.py`).
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cubecast.errors import TraceError
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
-from cubecast.pipeline.frames import FOUND, INT, LOG, TEXT, struct
-from cubecast.pipeline.judging import Judged, judge_batch
-from cubecast.pipeline.layout import footers, pieces
+from cubecast.pipeline.frames import FOUND, LOG
+from cubecast.pipeline.in_memory import InMemory
+from cubecast.pipeline.judging import Judged, OnSpark
+from cubecast.pipeline.layout import pieces
 from cubecast.pipeline.logs import log_rows, waiting_rows
-from cubecast.pipeline.passes import Plan, run_pass
+from cubecast.pipeline.passes import Plan
 from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.staging import Run, checked_properties, find_runs
-from cubecast.pipeline.verdict import RunVerdict, Verification, judge_run
+from cubecast.pipeline.verdict import RunVerdict, Verification, judge_run, refuse_run
 
 ROWS_PER_BATCH = 400_000_000
 """Runs are judged together up to this many rows, so that their message tables fit into memory."""
-FILE = struct(run=INT, name=TEXT, path=TEXT)
+Engine: TypeAlias = InMemory | OnSpark
 
 
-def verify(spark: SparkSession, directories: Sequence[Path], properties: Sequence[str] | None = None) -> Verification:
-    """Judge every run in and below these directories, by default on what its header promises."""
+@dataclass
+class _Stages:
+    """Says which stage runs, and keeps how long each took."""
+
+    tell: Callable[[str], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.tell(name)
+        began = perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - began
+
+
+def verify(
+    spark: SparkSession | None,
+    directories: Sequence[Path],
+    properties: Sequence[str] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Verification:
+    """Judge every run in and below these directories, by default on what its header promises.
+
+    Without a session this process does it alone: for traces of up to `in_memory.ROWS_IN_MEMORY` rows.
+    """
     started = perf_counter()
+    engine: Engine = InMemory() if spark is None else OnSpark(spark)
+    stages = _Stages(tell)
     runs = find_runs([Path(directory) for directory in directories])
     wanted = checked_properties(runs, properties)
-    groups, damage = _layout(spark, runs)
+    with stages.stage("reading footers"):
+        groups, damage, refused = _layout(engine, runs)
     verdicts: dict[int, RunVerdict] = {}
     for batch in _batches(runs, groups):
-        plan = _plan(batch, groups, damage)
-        verdicts |= {verdict.run.index: verdict for verdict in _judge(spark, batch, plan, wanted, damage)}
-    return Verification(tuple(verdicts[run.index] for run in runs), perf_counter() - started)
+        plan = _plan(batch, groups, {*damage, *refused})
+        found = _judge(engine, batch, plan, wanted, damage, refused, stages)
+        verdicts |= {verdict.run.index: verdict for verdict in found}
+    return Verification(tuple(verdicts[run.index] for run in runs), perf_counter() - started, stages.seconds)
 
 
-def _layout(spark: SparkSession, runs: list[Run]) -> tuple[dict[int, list[dict[str, Any]]], dict[int, list[str]]]:
-    """The row groups of every run, and the runs with files that cannot be read."""
+Reasons: TypeAlias = dict[int, list[str]]
+
+
+def _layout(engine: Engine, runs: list[Run]) -> tuple[dict[int, list[dict[str, Any]]], Reasons, Reasons]:
+    """The row groups of every run, the runs with files that cannot be read, and those that are no traces."""
     files = [{"run": run.index, "name": run.name, "path": path} for run in runs for path in run.files]
-    table = pa.Table.from_pylist(files, pa.schema([("run", pa.int32()), ("name", pa.string()), ("path", pa.string())]))
     groups: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-    damage: defaultdict[int, list[str]] = defaultdict(list)
-    for row in footers(spark.createDataFrame(table, schema=FILE)).toArrow().to_pylist():
-        if row["refusal"] is not None:
-            raise TraceError(row["refusal"])
-        if row["damage"] is not None:
-            damage[row["run"]].append(row["damage"])
+    damage: Reasons = {}
+    refused: Reasons = {run.index: [run.refusal] for run in runs if run.refusal is not None}
+    for row in engine.footers(files):
+        for what, reasons in (("refusal", refused), ("damage", damage)):
+            if row.get(what) is not None:
+                reasons.setdefault(row["run"], []).append(row[what])
+                break
         else:
             groups[row["run"]].append(row)
-    return groups, damage
+    return groups, damage, refused
 
 
 def _batches(runs: list[Run], groups: dict[int, list[dict[str, Any]]]) -> Iterator[list[Run]]:
@@ -78,37 +109,46 @@ def _batches(runs: list[Run], groups: dict[int, list[dict[str, Any]]]) -> Iterat
     yield batch
 
 
-def _plan(batch: list[Run], groups: dict[int, list[dict[str, Any]]], damage: dict[int, list[str]]) -> Plan:
+def _plan(batch: list[Run], groups: dict[int, list[dict[str, Any]]], unread: set[int]) -> Plan:
     often = Counter(run.name for run in batch)
     numbers = {run.name: run.index for run in batch if often[run.name] == 1}
-    readable = [group for run in batch if run.index not in damage for group in groups.get(run.index, ())]
+    readable = [group for run in batch if run.index not in unread for group in groups.get(run.index, ())]
     return Plan(pieces(readable), {run.index: run.name for run in batch}, numbers)
 
 
 def _judge(
-    spark: SparkSession, batch: list[Run], plan: Plan, wanted: dict[int, tuple[str, ...]], damage: dict[int, list[str]]
+    engine: Engine,
+    batch: list[Run],
+    plan: Plan,
+    wanted: dict[int, tuple[str, ...]],
+    damage: Reasons,
+    refused: Reasons,
+    stages: _Stages,
 ) -> Iterable[RunVerdict]:
-    logs = run_pass(spark, plan, (*PLAIN, "deps", "cut"), log_rows, LOG)
-    found = summaries(logs.toArrow())
-    for summary in found.values():
-        assemble(summary)
-    _find_circles(spark, plan, found)
+    with stages.stage("reading logs"):
+        found, foreign = summaries(engine.run_pass(plan, (*PLAIN, "deps", "cut"), log_rows, LOG))
+    refused |= foreign
+    with stages.stage("building message tables"):
+        for summary in found.values():
+            assemble(summary)
+        _find_circles(engine, plan, found)
     sound = {
         run.index: messages
         for run in batch
         if run.index in found and not found[run.index].damage and (messages := found[run.index].messages) is not None
     }
-    judged = judge_batch(spark, plan.without(set(plan.names) - set(sound)), sound, wanted)
-    return map(partial(_verdict, found=found, judged=judged, wanted=wanted, damage=damage), batch)
+    with stages.stage("replaying subscriptions"):
+        judged = engine.judge(plan.without(set(plan.names) - set(sound)), sound, wanted)
+    return map(partial(_verdict, found=found, judged=judged, wanted=wanted, damage=damage, refused=refused), batch)
 
 
-def _find_circles(spark: SparkSession, plan: Plan, found: dict[int, RunSummary]) -> None:
+def _find_circles(engine: Engine, plan: Plan, found: dict[int, RunSummary]) -> None:
     """K0 once more, for the rare run in which happened-before runs in a circle: which rows wait for themselves?"""
     circles = {run: summary.circle for run, summary in found.items() if summary.circle is not None}
     if circles:
         plan = plan.without(set(plan.names) - set(circles))
-        stuck = run_pass(spark, plan, (*PLAIN, "cut"), partial(waiting_rows, circles), FOUND)
-        for row in stuck.toArrow().to_pylist():
+        stuck = engine.run_pass(plan, (*PLAIN, "cut"), partial(waiting_rows, circles), FOUND)
+        for row in stuck.to_pylist():
             found[row["run"]].findings += row["findings"]
 
 
@@ -117,8 +157,11 @@ def _verdict(
     found: dict[int, RunSummary],
     judged: Judged,
     wanted: dict[int, tuple[str, ...]],
-    damage: dict[int, list[str]],
+    damage: Reasons,
+    refused: Reasons,
 ) -> RunVerdict:
+    if run.index in refused:
+        return refuse_run(run, refused[run.index][0])
     summary = found.get(run.index, RunSummary())
     broken = [*damage.get(run.index, ()), *summary.damage, *judged.damage.get(run.index, ())]
     if broken:

@@ -5,12 +5,13 @@ are effects and later inputs, randomness is injected. Two drivers interpret effe
 both end in `assert_never`, so a new effect cannot be forgotten.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.effects import Deliver, Effect, Effects, Send
+from cubecast.protocol.inputs import Interest
 
 
 @dataclass(slots=True)
@@ -56,10 +57,6 @@ class Machine(Protocol):
 
     def waiting(self) -> list[str]:
         """One line per thing this node still waits for, for people; empty when it is at rest."""
-
-
-Interest: TypeAlias = Callable[[Topic], bool]
-"""Is this topic, whenever it comes to be, to be subscribed?"""
 
 
 @runtime_checkable

@@ -1,23 +1,21 @@
 """From a directory to one HTML page: find what is there, judge and measure its traces, draw."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from cubecast.pipeline.metrics.measure import Metrics, measure
+from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.verdict import Verification
-from cubecast.pipeline.verify import verify
 from cubecast.report.document import Section, page, require_drawing, write_page
+from cubecast.report.small_or_spark import SparkIfAsked, Tell, measure_traces, verify_traces
 from cubecast.report.sources import Sources, find_sources
 
 
-def build_report(directory: Path, out: Path, session: Callable[[], SparkSession]) -> dict[str, Any]:
-    """Write the page to `out`; what is in it. A session is asked for only if there are traces."""
+def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) -> dict[str, Any]:
+    """Write the page to `out`; what is in it. A session is asked for only if there are large traces."""
     require_drawing()
     found = find_sources(directory)
-    sections = list(_sections(directory, found, session))
+    sections = list(_sections(directory, found, spark, tell))
     write_page(out, page(f"cubecast: {directory.resolve().name}", sections))
     return {
         "report": str(out),
@@ -39,13 +37,13 @@ def _trace_sections(verification: Verification, metrics: Metrics) -> list[Sectio
     return [verdict_section(verification), metrics_section(metrics)]
 
 
-def _sections(directory: Path, found: Sources, session: Callable[[], SparkSession]) -> Iterator[Section]:
+def _sections(directory: Path, found: Sources, spark: SparkIfAsked, tell: Tell) -> Iterator[Section]:
     from cubecast.report.reproduction_section import reproduction_section
     from cubecast.report.sweep_section import sweep_section
 
     if found.has_traces:
-        spark = session()
-        yield from _trace_sections(verify(spark, [directory]), measure(spark, [directory]))
+        verification = verify_traces([directory], None, spark, tell)
+        yield from _trace_sections(verification, measure_traces([directory], spark, tell))
     for report in found.reproductions:
         yield reproduction_section(report)
     for about, rows in found.sweeps:

@@ -45,7 +45,7 @@ def _metrics(metrics: Mapping[str, Any]) -> Table:
 
 
 def _verdicts(result: Mapping[str, Any]) -> Table:
-    table = Table("trace", "reference checker", "Spark", "smallest witness", title="Verdicts", title_justify="left")
+    table = Table("trace", "reference checker", "verifier", "smallest witness", title="Verdicts", title_justify="left")
     for name, checked in result["checked"].items():
         witness = checked["witnesses"][0]["reason"] if checked["witnesses"] else ""
         table.add_row(name, checked["verdict"], result["verified"][name]["verdict"], witness)

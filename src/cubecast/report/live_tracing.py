@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from cubecast import __version__
-from cubecast.sim.protocols import find
+from cubecast.protocol.families import find
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import collect
 from cubecast.trace.reader import read_info

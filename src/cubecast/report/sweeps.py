@@ -13,13 +13,14 @@ from rich.text import Text
 from cubecast.experiments.sweep.progress import Listener, Snapshot
 
 MOST_RUNNING = 8
+SECONDS_BETWEEN_LINES = 30.0
 
 
 @contextmanager
 def sweep_bar(console: Console, name: str, labels: Mapping[str, str]) -> Iterator[Listener]:
-    """A bar, and under it the points that run now, longest first; nothing when that is not a terminal."""
+    """A bar, and under it the points that run now, longest first; a line now and then when that is no terminal."""
     if not console.is_terminal:
-        yield lambda snapshot: None
+        yield SparseLines(console, name)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=console)
@@ -31,6 +32,27 @@ def sweep_bar(console: Console, name: str, labels: Mapping[str, str]) -> Iterato
             live.update(Group(bar, *running_lines(snapshot, labels)))
 
         yield show
+
+
+class SparseLines:
+    """A line whenever another tenth of the points is finished, or half a minute has passed: enough for a log file."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._console = console
+        self._name = name
+        self._began: float | None = None
+        self._told_at = 0.0
+        self._told = 0
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if self._began is None:
+            self._began = self._told_at = snapshot.at
+        tenth = max(1, -(-snapshot.total // 10))
+        enough = snapshot.finished >= self._told + tenth or snapshot.at - self._told_at >= SECONDS_BETWEEN_LINES
+        if enough and snapshot.finished < snapshot.total:
+            self._told, self._told_at = snapshot.finished, snapshot.at
+            so_far = f"{snapshot.finished} of {snapshot.total} points, {snapshot.at - self._began:.0f} s so far"
+            self._console.print(f"cubecast: sweep {self._name}: {so_far}", soft_wrap=True)
 
 
 def running_lines(snapshot: Snapshot, labels: Mapping[str, str]) -> list[Text]:

@@ -40,6 +40,7 @@ def print_verdict(console: Console, report: Mapping[str, Any]) -> None:
     _print_list(console, "Not known because", report["unknown_because"])
     _print_list(console, "Smallest witnesses", [_witness(one) for one in report["witnesses"]])
     _print_list(console, "Partial", report.get("partial", ()))
+    _print_list(console, "Refused", report.get("refused", ()))
     runs = f" in {report['runs']:,} runs" if report["runs"] > 1 else ""
     console.print(f"{report['verdict']}: {report['messages']:,} messages, {report['deliveries']:,} deliveries{runs}")
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cubecast.pipeline.metrics.measure import Metrics
+from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.metrics.tables import TIMED
 from cubecast.pipeline.verdict import RunVerdict, Verification
 from cubecast.report import plots
@@ -56,10 +56,11 @@ def _latencies(metrics: Metrics) -> Iterator[Part]:
     """Cumulative distributions of the first runs, for each clock unit apart: seconds and u.t. share no axis."""
     shown = metrics.runs[:MOST_LINES]
     names = [run["run"] for run in shown]
-    frame = metrics.frames["quantiles"]
     curves: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for row in frame.where(frame["run"].isin(names)).orderBy("run", "metric", "rank").collect():
-        curves.setdefault((row.metric, row.run), []).append((row.value, row.rank))
+    ranked = metrics.table("quantiles").sort_by([(name, "ascending") for name in ("run", "metric", "rank")])
+    for row in ranked.to_pylist():
+        if row["run"] in names:
+            curves.setdefault((row["metric"], row["run"]), []).append((row["value"], row["rank"]))
     for unit in dict.fromkeys(run["clock_unit"] for run in shown):
         runs = [run["run"] for run in shown if run["clock_unit"] == unit]
         panels = {

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from cubecast.errors import BadInput
-from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.families import find
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SimConfig:
     settings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        dimension_of(self.nodes)
+        find(self.protocol).population.check(self.protocol, self.nodes)
         for name in ("messages", "topics"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")

@@ -15,14 +15,13 @@ from typing import Any
 
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import SetTimer
-from cubecast.protocol.vcube.subscribers import Roster
-from cubecast.protocol.vcube.topology import mask_of
+from cubecast.protocol.families import find
 from cubecast.sim.network import Network
-from cubecast.sim.protocols import Setup, find, settings_of
-from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
+from cubecast.sim.scenario import machines
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
+from cubecast.wire.codec import codec_of
 
 CLOSING_ROUNDS = 12
 MOST_CLOSING_STEPS = 20_000
@@ -100,17 +99,16 @@ class _Run:
     """One execution of a tiny world along given choices."""
 
     def __init__(self, tiny: TinyWorld) -> None:
-        entry = find(tiny.protocol)
+        family = find(tiny.protocol)
         nodes = tuple(range(tiny.size))
-        rosters = {"t": Roster(tiny.members)}
-        settings = settings_of(entry, tiny.settings)
-        setup = Setup(tiny.size, mask_of(nodes), rosters, stream(1, "protocol"), settings)
+        make = machines(family, 1, tiny.size, nodes, {"t": tiny.members}, tiny.settings)
         self.chooser = _Chooser()
         network = Network(tiny.size, lambda source, destination: 0.0)
         network.scheduler = self.chooser  # type: ignore[assignment]
         self.events: list[Event] = []
-        self.world = _StillWorld(nodes, entry.build(setup), network, recorder=Recorder(self.events), careful=True)
-        self.info = RunInfo("tiny", tiny.protocol, tiny.promises or entry.promises, nodes=tiny.size)
+        recorder = Recorder(self.events)
+        self.world = _StillWorld(nodes, make, network, codec_of(family), recorder=recorder, careful=True)
+        self.info = RunInfo("tiny", tiny.protocol, tiny.promises or family.promises, nodes=tiny.size)
         self._script = list(tiny.script)
         for node in tiny.members:
             self.world.subscriptions[node].add("t")

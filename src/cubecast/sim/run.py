@@ -7,20 +7,21 @@ from typing import Any
 
 from cubecast import __version__
 from cubecast.ids import NodeId
-from cubecast.protocol.vcube.subscribers import Roster
-from cubecast.protocol.vcube.topology import mask_of
+from cubecast.protocol.families import find
+from cubecast.protocol.family import Family
 from cubecast.sim import churn, fault_injection, workload
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.faults import parse_faults
 from cubecast.sim.network import Network
-from cubecast.sim.protocols import ProtocolEntry, Setup, find, settings_of
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
+from cubecast.sim.scenario import machines
 from cubecast.sim.statistics import report
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.writer import TraceWriter
+from cubecast.wire.codec import codec_of
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Simulation:
     """A world ready to run, and what it was made from."""
 
     config: SimConfig
-    protocol: ProtocolEntry
+    protocol: Family
     world: World
     publishers: list[NodeId]
 
@@ -55,25 +56,18 @@ class Simulation:
 
 def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: bool = False) -> Simulation:
     """Build the world a configuration describes; nothing has happened in it yet."""
-    entry = find(config.protocol)
-    settings = settings_of(entry, config.settings)
+    family = find(config.protocol)
     kind = workload.parse_workload(config.workload)
     schedule = parse_faults(config.faults)
     nodes = list(range(config.nodes))
     topics = workload.Topics(config.topics, config.zipf, stream(config.seed, "topics"))
     members = _draw_members(config, nodes, topics.names)
-    setup = Setup(
-        config.nodes,
-        mask_of(nodes),
-        {topic: Roster(some) for topic, some in members.items()},
-        stream(config.seed, "protocol"),
-        settings,
-    )
+    make = machines(family, config.seed, config.nodes, nodes, members, config.settings)
     delay = parse_delay(config.propagation, stream(config.seed, "network"), config.nodes)
     network = Network(
         config.nodes, delay, config.processing, config.transmission, config.fifo_links, config.queued_control
     )
-    world = World(nodes, entry.build(setup), network, recorder=recorder, coded=config.coded, careful=careful)
+    world = World(nodes, make, network, codec_of(family), recorder=recorder, coded=config.coded, careful=careful)
     for topic, some in members.items():
         for node in some:
             world.subscriptions[node].add(topic)
@@ -92,7 +86,7 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
     if config.churn_session is not None:
         for topic in topics.names:
             churn.install(world, topic, config.churn_session, config.window, stream(config.seed, "churn", topic))
-    return Simulation(config, entry, world, publishers)
+    return Simulation(config, family, world, publishers)
 
 
 def simulate(config: SimConfig) -> dict[str, Any]:

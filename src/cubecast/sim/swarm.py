@@ -1,9 +1,11 @@
 """Swarm testing: every seed draws a world of its own (size, holes, parameters, workload, links, one to five faults)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from cubecast.ids import NodeId, Topic
+from cubecast.protocol.families import find
+from cubecast.protocol.family import Nemesis
 from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim.faults import (
     ClockJump,
@@ -35,51 +37,12 @@ PLOT = 0.1
 HEAL_AT = 3500.0
 
 CRASHES = ("crash", "cutoff", "half")
-RETURNS = ("restart",)
-ORDERLY_LINKS = ("delay", "reorder", "slow", "duplicate")
-WRONG = ("suspect", "partition", "oneway", "pause", "loss", "resend", "suspicion", "flicker")
-INSIDE = ("twosteps", "twice", "late", "jump")
-SLOW_CONTROL = ("WaveAck", "WaveAck", "Wave", "Ack", "Stable", "Settle", "Welcome", "Obituary", "Publication")
 
 
-@dataclass(frozen=True)
-class Profile:
-    """What may be drawn for a protocol: only what it claims to survive."""
-
-    faults: tuple[str, ...]
-    joins: bool
-    """Nodes subscribe and unsubscribe while it runs."""
-    outsiders: bool
-    """Nodes publish without being subscribed."""
-    held: tuple[str, ...] = ()
-    """Kinds of packets that may be held up."""
-    full: bool = False
-    """Protocol settings, interests and plots are drawn too: only cubecast has them."""
-
-
-PROFILES = {
-    "cubecast": Profile(
-        (*CRASHES, *RETURNS, *ORDERLY_LINKS, *WRONG, *INSIDE, "hold"),
-        joins=True,
-        outsiders=True,
-        held=SLOW_CONTROL,
-        full=True,
-    ),
-    "vcube-pb": Profile(
-        (*CRASHES, "delay", "reorder", "slow", "hold"),
-        joins=False,
-        outsiders=True,
-        held=("Pub", "PubAck", "Membership"),
-    ),
-    "vcube-ps": Profile(("delay", "reorder", "slow"), joins=True, outsiders=False),
-}
-PLAIN = Profile(("delay", "reorder", "slow"), joins=False, outsiders=False)
-
-
-def draw(protocol: str, seed: int, profile: Profile | None = None) -> Schedule:
+def draw(protocol: str, seed: int, profile: Nemesis | None = None) -> Schedule:
     """The schedule of this seed."""
     rng = stream(seed, "swarm", protocol)
-    profile = profile or PROFILES.get(protocol, PLAIN)
+    profile = profile or find(protocol).nemesis
     size = rng.choice((4, 4, 4, 8, 8, 8, 8, 16))
     nodes = tuple(sorted(rng.sample(range(size), rng.randint(min(3, size), min(size, 12)))))
     topics = ("t",) if rng.random() < 0.8 else ("t", "u")
@@ -155,7 +118,7 @@ def _later_settings(seed: int) -> dict[str, str]:
 
 
 def _actions(
-    rng: Random, nodes: tuple[NodeId, ...], members: dict[Topic, tuple[NodeId, ...]], profile: Profile
+    rng: Random, nodes: tuple[NodeId, ...], members: dict[Topic, tuple[NodeId, ...]], profile: Nemesis
 ) -> list[Action]:
     actions = []
     topics = tuple(members)
@@ -179,7 +142,7 @@ def _actions(
 
 
 def _faults(
-    rng: Random, nodes: tuple[NodeId, ...], profile: Profile
+    rng: Random, nodes: tuple[NodeId, ...], profile: Nemesis
 ) -> tuple[tuple[Fault, ...], tuple[Suspicion, ...]]:
     faults: list[Fault] = []
     suspicions: list[Suspicion] = []
@@ -198,7 +161,7 @@ def _faults(
 def _fault(
     rng: Random,
     kind: str,
-    profile: Profile,
+    profile: Nemesis,
     nodes: tuple[NodeId, ...],
     down: set[NodeId],
     at: float,

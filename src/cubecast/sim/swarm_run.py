@@ -7,17 +7,17 @@ from random import Random
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.effects import Deliver
-from cubecast.protocol.vcube.subscribers import Roster
-from cubecast.protocol.vcube.topology import mask_of
+from cubecast.protocol.families import find
 from cubecast.sim import fault_injection
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
-from cubecast.sim.protocols import Setup, find, settings_of
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
+from cubecast.sim.scenario import machines
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.world import MachineFactory, World
 from cubecast.trace.event import Event, RunInfo
+from cubecast.wire.codec import codec_of
 
 MOST_EVENTS = 50_000
 HINTS = 3
@@ -56,16 +56,9 @@ def run(
     schedule: Schedule, wrap: Wrap | None = None, *, careful: bool = True, promises: tuple[str, ...] | None = None
 ) -> Outcome:
     """Run it; `promises` in place of the protocol's own let one see what it does not promise."""
-    entry = find(schedule.protocol)
-    setup = Setup(
-        schedule.size,
-        mask_of(schedule.nodes),
-        {topic: Roster(nodes) for topic, nodes in schedule.members.items()},
-        stream(schedule.seed, "protocol"),
-        settings_of(entry, schedule.settings),
-    )
-    make = entry.build(setup)
-    promises = entry.promises if promises is None else promises
+    family = find(schedule.protocol)
+    make = machines(family, schedule.seed, schedule.size, schedule.nodes, schedule.members, schedule.settings)
+    promises = family.promises if promises is None else promises
     delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
     network = Network(schedule.size, delay, fifo_links=schedule.fifo_links)
     events: list[Event] = []
@@ -73,6 +66,7 @@ def run(
         schedule.nodes,
         wrap(make) if wrap is not None else make,
         network,
+        codec_of(family),
         recorder=Recorder(events, receptions_only=True),
         coded=schedule.coded,
         careful=careful,

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.contract import Follower, Interest, Machine
+from cubecast.protocol.contract import Follower, Machine
 from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
@@ -30,12 +30,13 @@ from cubecast.protocol.effects import (
     Subscribed,
     Unsubscribed,
 )
+from cubecast.protocol.inputs import Interest
 from cubecast.sim.network import Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.statistics import Statistics
 from cubecast.sim.windows import Windows, outstanding
 from cubecast.trace.schema import Kind
-from cubecast.wire.codec import decode, encode
+from cubecast.wire.codec import Codec
 
 MachineFactory = Callable[[NodeId, int], Machine]
 """(node, incarnation) → its machine."""
@@ -51,6 +52,7 @@ class World:
         nodes: Sequence[NodeId],
         make: MachineFactory,
         network: Network,
+        codec: Codec,
         *,
         recorder: Recorder | None = None,
         coded: bool = False,
@@ -70,6 +72,7 @@ class World:
         self.interests_known: dict[NodeId, float] = {}  # since when
         self._make = make
         self._coded = coded
+        self._encode, self._decode = codec.encode, codec.decode
         self._careful = careful
         self._records_packets = recorder is not None and recorder.packets
         self._records_all = self._records_packets and recorder is not None and not recorder.receptions_only
@@ -178,7 +181,7 @@ class World:
 
     def frame(self, packet: Any, now: float) -> None:
         """Encode it; a publication that left a bundle, or was stamped anew, is as old as its first message."""
-        packet.frame = encode(packet)
+        packet.frame = self._encode(packet)
         births = self.statistics.births
         packet.born = births.get((packet.topic, packet.message), now) if packet.publication else now
 
@@ -187,7 +190,7 @@ class World:
         _, tie, node, sender, sent = event
         packet = sent
         if self._coded:
-            packet = decode(sent.frame)
+            packet = self._decode(sent.frame)
             packet.born = sent.born
         if self._records_all or (packet.publication and self._records_packets):
             number, hops = self._under_way.pop(tie)

@@ -9,7 +9,7 @@ import pytest
 
 from cubecast.check import check_directory
 from cubecast.errors import BadInput
-from cubecast.sim.protocols import find
+from cubecast.protocol.families import find
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import collect
 from cubecast.trace.reader import read_trace

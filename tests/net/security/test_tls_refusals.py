@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, Unreachable
 from cubecast.net.config import NodeConfig
 from cubecast.net.handshake import MAGIC, VERSION, Greeting, JoinRequest, Place, Refused, decode_answer, encode
 from cubecast.net.node import LiveNode
@@ -236,7 +236,7 @@ def test_tls_is_refused_where_it_is_not_spoken(caplog):
         async with secured(tls=False) as scene:
             assert "does it speak TLS?" in await refused(scene.address, Login(tls=MADE().anybody))
             node = LiveNode(NodeConfig(tls=_node(), join=(scene.at,)))
-            with pytest.raises(BadInput, match=r"does it speak TLS\?"):
+            with pytest.raises(Unreachable, match=r"does it speak TLS\?$"):
                 await node.start()
         assert "it speaks TLS, which is not spoken here" in caplog.text
 

@@ -251,7 +251,7 @@ def test_the_token_decides_what_a_client_may():
     run(main())
 
 
-def test_pages_of_other_origins_are_refused_unless_allowed():
+def test_pages_of_other_origins_are_refused_unless_allowed(caplog):
     async def main():
         async with endpoint(origins=("https://chat.example",)) as node:
             for origin in (f"http://{node.address}", "https://chat.example", None):
@@ -261,8 +261,10 @@ def test_pages_of_other_origins_are_refused_unless_allowed():
                 with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
                     async with visitor(node, origin=origin):
                         pass
+                assert f"pages of {origin} may not use this node" in caplog.text
 
-    run(main())
+    with caplog.at_level("WARNING"):
+        run(main())
 
 
 def test_origins_are_checked_when_they_are_written_down():

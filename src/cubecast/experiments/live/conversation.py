@@ -6,7 +6,7 @@ from typing import Any
 
 from cubecast import __version__
 from cubecast.experiments.live.crew import Crew, Member, RunFailed
-from cubecast.sim.protocols import find
+from cubecast.protocol.families import find
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import collect
 

@@ -6,7 +6,7 @@ from cubecast import __version__
 from cubecast.check import check_directory
 from cubecast.check.verdict import Report
 from cubecast.experiments.live_faults.cluster import ClusterConfig
-from cubecast.sim.protocols import find
+from cubecast.protocol.families import find
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import collect
 

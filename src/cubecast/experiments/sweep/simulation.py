@@ -8,11 +8,11 @@ from typing import Any, get_args, get_type_hints
 from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Parameters
 from cubecast.experiments.sweep.kinds import Figures, PointKind
-from cubecast.protocol.vcube.topology import mask_of
+from cubecast.protocol.families import find
+from cubecast.protocol.family import Setup
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.faults import parse_faults
-from cubecast.sim.protocols import Setup, find, settings_of
 from cubecast.sim.run import simulate, simulate_to_directory
 from cubecast.sim.workload import parse_workload
 
@@ -51,13 +51,13 @@ def _typed(name: str, value: Any) -> Any:
 def check(parameters: Parameters) -> Parameters:
     """Everything that can be wrong with a configuration, without building its world."""
     config = config_of(parameters)
-    entry = find(config.protocol)
-    settings = settings_of(entry, config.settings)
+    family = find(config.protocol)
+    settings = family.choose(config.settings)
     parse_workload(config.workload)
     parse_faults(config.faults)
     parse_delay(config.propagation, Random(0), config.nodes)
     config.count("publishers", config.count("subscribers", config.nodes))
-    entry.build(Setup(config.nodes, mask_of(range(config.nodes)), {}, Random(0), settings))
+    family.factory(Setup(config.nodes, tuple(range(config.nodes)), {}, Random(0)), config.settings)
     complete: dict[str, Any] = {
         name: value for name, value in asdict(config).items() if name not in ("settings", "seed")
     }

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from cubecast.net.checksums import checksum
 from cubecast.net.log.record import Packed, make_tuple, pack
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.wire.codec import PAYLOADS, encode
+from cubecast.wire.codec import LIVE, encode
 
 LARGE = 4096
+PAYLOADS = list(LIVE.field_types(Publication)).index("payloads")
+"""Which element of the array a publication's messages are."""
 
 
 def as_it_came(payloads: Sequence[bytes], packet: Publication | None) -> Packed:

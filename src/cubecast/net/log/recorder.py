@@ -46,9 +46,11 @@ class _Quiet:
 class _Own:
     """This node's publications on one topic, counted as its port counts what it accepted."""
 
-    __slots__ = ("recorded", "ticket", "waiters")
+    __slots__ = ("given_up", "recorded", "ticket", "waiters")
 
     def __init__(self) -> None:
+        self.given_up = range(0)
+        """The last ones of which the log has only the names, because the disk took nothing."""
         self.recorded = self.ticket = 0
         self.waiters: list[tuple[int, int, asyncio.Future[int]]] = []
 
@@ -146,9 +148,14 @@ class Recorder:
 
     def on_own(self, topic: Topic, accepted: int) -> None:
         """Own publications were delivered here, up to this one of those the port accepted."""
+        if not self.records(topic):
+            return
         own = self._own.get(topic)
         if own is None:
             own = self._own[topic] = _Own()
+        if self.store.keeps_names_only:
+            begin = own.given_up.start if own.given_up.stop == own.recorded + 1 else own.recorded + 1
+            own.given_up = range(begin, accepted + 1)
         own.recorded, own.ticket = accepted, self.store.ticket
         while own.waiters and own.waiters[0][0] <= accepted:
             future = heappop(own.waiters)[2]
@@ -166,7 +173,11 @@ class Recorder:
         """Done when the first so many of the port's publications are on the disk."""
         if not accepted:
             return self.check(topic)
+        if not self.records(topic):
+            raise NotDurable(f"{topic}: published, and not durable: this node's log does not keep the topic")
         ticket = await self._recorded(topic, accepted)
+        if accepted in self._own[topic].given_up:
+            raise NotDurable(f"{topic}: published, and not durable: the disk took nothing, only its name is kept")
         try:
             await self.store.synced(ticket)
         except NotDurable as error:

@@ -111,6 +111,11 @@ class Store:
         return self._pending.has_room or self._pending.trouble is not None
 
     @property
+    def keeps_names_only(self) -> bool:
+        """Neither disk nor memory takes more."""
+        return self._pending.trouble is not None and not self._pending.has_room
+
+    @property
     def ticket(self) -> int:
         """How many batches were ever appended: the name of the last one, for `synced`."""
         return self._pending.ticket

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from cubecast.errors import BadInput
 from cubecast.net.settings.fields import leaves, table_of, value_of
-from cubecast.net.settings.sources import Given, Unknown, from_environment, from_file, from_options
+from cubecast.net.settings.sources import Given, Unknown, from_arguments, from_environment, from_file, from_options
 from cubecast.net.settings.values import Unfit, expected, parse
 
 DEFAULT = "default"
@@ -23,6 +23,8 @@ class Sources:
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     """By key: what the option is called, and what was given."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """By key: what a program gave, as text or in Python's own types."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def resolve(kind: type[Config], sources: Sources) -> Resolved[Config]:
         written += from_file(kind, sources.file)
     written += from_environment(kind, sources.environment)
     written += from_options(kind, sources.options)
+    written += from_arguments(kind, sources.arguments)
     values, problems = _understood(kind, written)
     config = None if problems else _build(kind, "", values, sources.file, problems)
     if config is None or problems:

@@ -2,9 +2,9 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from cubecast.net.settings.fields import leaves, tables
 from cubecast.net.settings.toml_file import read_toml
@@ -73,6 +73,27 @@ def from_options(kind: type, options: Mapping[str, tuple[str, Any]]) -> Iterator
             yield Given(key, given, option, text=True)
         else:
             yield Unknown(f"{option}: unknown key {key}{suggestion(kind, key)}")
+
+
+def from_arguments(kind: type, arguments: Mapping[str, Any], prefix: str = "") -> Iterator[Given | Unknown]:
+    """What a program gives: as in the file, in Python's own types, or many things in one text as in the environment."""
+    known, below = leaves(kind), tables(kind)
+    for name, value in arguments.items():
+        key = f"{prefix}{name}"
+        if value is None:
+            continue
+        if key in known:
+            many = get_origin(known[key].kind) in (tuple, dict)
+            yield Given(key, value, "Node", text=many and isinstance(value, str))
+        elif key in below and is_dataclass(value):
+            inside = {one.name: getattr(value, one.name) for one in fields(value)}
+            yield from from_arguments(kind, inside, key + ".")
+        elif key in below and isinstance(value, Mapping):
+            yield from from_arguments(kind, value, key + ".")
+        elif key in below:
+            yield Unknown(f"Node: {key} must be a table of {', '.join(_inside(kind, key))}, not {value!r}")
+        else:
+            yield Unknown(f"Node: unknown setting {key}{suggestion(kind, key)}")
 
 
 def suggestion(kind: type, key: str) -> str:

@@ -2,8 +2,9 @@
 
 import json
 import math
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -51,19 +52,19 @@ def _parse(kind: Any, raw: Any, limits: Limits, text: bool, base: Path | None) -
     problem = Unfit(f"must be {expected(kind, limits)}, not {raw!r}")
     if origin is tuple:
         many = [one.strip() for one in raw.split(",") if one.strip()] if text else raw
-        if not isinstance(many, list):
+        if isinstance(many, str | bytes | Mapping) or not isinstance(many, Iterable):
             raise problem
         return tuple(parse(arguments[0], one, limits, text=text, base=base) for one in many)
     if origin is dict:
         pairs = _pairs(raw) if text else raw
-        if not isinstance(pairs, dict):
+        if not isinstance(pairs, Mapping):
             raise problem
         return {
             parse(arguments[0], key, text=True): parse(arguments[1], one, limits, text=text, base=base)
             for key, one in pairs.items()
         }
     if is_dataclass(kind):
-        return _parse_table(kind, raw, base)
+        return raw if type(raw) is kind else _parse_table(kind, raw, base)
     if origin is Literal:
         if raw in arguments:
             return raw
@@ -88,9 +89,9 @@ def _parse_single(kind: Any, raw: Any, limits: Limits, text: bool, base: Path | 
     if kind in (int, float):
         return _number(kind, raw, limits.unit, text)
     if kind is Address:
-        return Address.parse(_exactly(str, raw))
+        return raw if isinstance(raw, Address) else Address.parse(_exactly(str, raw))
     if kind is Path:
-        path = Path(_exactly(str, raw)).expanduser()
+        path = Path(_exactly(str, os.fspath(raw))).expanduser()
         return path if base is None else base / path
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(raw)
@@ -121,7 +122,7 @@ def _number(kind: type, raw: Any, unit: str, text: bool) -> Any:
 
 def _parse_table(kind: Any, raw: Any, base: Path | None) -> Any:
     """One table of a list of tables, or of named ones."""
-    if not isinstance(raw, dict):
+    if not isinstance(raw, Mapping):
         raise Unfit(f"must be {expected(kind)}, not {raw!r}")
     known = {one.name: one for one in fields(kind)}
     hints = get_type_hints(kind)

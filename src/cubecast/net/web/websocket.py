@@ -55,6 +55,7 @@ class WebSockets:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         reason = self._origins.objection(request.headers.get("Origin"), request.host)
         if reason is not None:
+            log.warning("refused a WebSocket to a page at %s: %s", request.remote, reason)
             self.on_refused("refused", f"{request.remote}: {reason}")
             return web.Response(status=403, text=reason + "\n")
         socket = web.WebSocketResponse(

@@ -14,8 +14,11 @@ _ARRIVAL = {"place": "bigint", "came_at": "double", "hops": "int", "subscribed":
 _DELIVERY = {"delivered_seq": "bigint", "delivered_at": "double"}
 
 
-def journeys(events: DataFrame, packets: DataFrame, publications: DataFrame) -> DataFrame:
+def journeys(events: DataFrame, packets: DataFrame, publications: DataFrame, highest: int) -> DataFrame:
     """Where each publication went. `packets` are `publication_packets`, `publications` are `publications`.
+
+    No counter above `highest` was published: a packet that claims more inside than there is (a damaged trace) is
+    followed no further than that.
 
     A packet's row names its first message and how many are inside. The others are taken to be the same publisher's
     next ones, unless a row at that node names them, or they were not yet published: a packet that gathers several
@@ -24,7 +27,7 @@ def journeys(events: DataFrame, packets: DataFrame, publications: DataFrame) -> 
     → run, node, incarnation, topic, source, source_incarnation, counter, published_at, received_at, received_seq,
     delivered_at, delivered_seq, hops, subscribed, copies
     """
-    reached = _first_of_each(arrivals(packets).unionByName(deliveries(events), allowMissingColumns=True))
+    reached = _first_of_each(arrivals(packets, highest).unionByName(deliveries(events), allowMissingColumns=True))
     named = F.col("place") < _INFERRED
     believable = named | (F.col("came_at") >= F.col("published_at"))
     return (
@@ -55,12 +58,13 @@ def _first_of_each(reached: DataFrame) -> DataFrame:
     )
 
 
-def arrivals(packets: DataFrame) -> DataFrame:
+def arrivals(packets: DataFrame, highest: int) -> DataFrame:
     """Receive rows, one per message inside; `copy` is 1 where the row names the message.
 
     → run, node, incarnation, topic, source, source_incarnation, counter, place, came_at, hops, subscribed, copy
     """
-    inside = F.sequence("counter", F.col("counter") + F.greatest(F.coalesce("messages", F.lit(1)), F.lit(1)) - 1)
+    last = F.col("counter") + F.greatest(F.coalesce("messages", F.lit(1)), F.lit(1)) - 1
+    inside = F.sequence("counter", F.greatest("counter", F.least(last, F.lit(highest))))
     named = F.col("position") == 0
     return (
         packets.select(*_WHO_WHAT, "kind", "seq", F.col("time").alias("came_at"), "messages", "hops", "subscribed")

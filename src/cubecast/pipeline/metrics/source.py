@@ -7,12 +7,11 @@ from functools import reduce
 from itertools import chain
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cubecast.errors import TraceError
+from cubecast.pipeline.layout import file_footer
 from cubecast.pipeline.metrics.headers import Header, header_of
 from cubecast.pipeline.staging import Run
 from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, MESSAGE_IDS, RUN_FILE
@@ -39,9 +38,6 @@ def read_headers(runs: Sequence[Run]) -> list[Header]:
 
 def read_events(spark: SparkSession, runs: Sequence[Run], headers: Sequence[Header]) -> DataFrame:
     """All rows, `run` as in `headers`. → the trace's columns"""
-    for run in runs:
-        for path in run.files:
-            _readable(path)
     rounds: defaultdict[int, list[tuple[Run, str]]] = defaultdict(list)
     seen: Counter[str] = Counter()
     for run, header in zip(runs, headers, strict=True):
@@ -60,13 +56,23 @@ def _read_round(spark: SparkSession, runs: Sequence[tuple[Run, str]]) -> DataFra
     return events.select(*COLUMN_NAMES)
 
 
-def _readable(path: str) -> None:
-    """Spark would fail in the middle of a job, with a page of text: look at the end of the file first."""
-    try:
-        found = set(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise TraceError(f"{path} is not a complete Parquet file ({reason}); the trace was cut short") from None
-    missing = [name for name in COLUMN_NAMES if name not in found]
-    if missing:
-        raise TraceError(f"{path} lacks the columns {', '.join(missing)}; it is not a trace of this schema version")
+def measurable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """The runs whose files can all be read, and why the others are left out. Raises TraceError when none is left.
+
+    Spark would fail in the middle of a job, with a page of text: the footers are looked at first.
+    """
+    kept, refused = [], []
+    for run in runs:
+        wrong = [run.refusal] if run.refusal is not None else [*filter(None, map(_wrong, run.files))]
+        refused += wrong[:1]
+        kept += [] if wrong else [run]
+    if not kept:
+        raise TraceError(refused[0])
+    return kept, refused
+
+
+def _wrong(path: str) -> str | None:
+    for row in file_footer(0, "", path):
+        if row.get("refusal") or row.get("damage"):
+            return str(row.get("refusal") or row.get("damage"))
+    return None

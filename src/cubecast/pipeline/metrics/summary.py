@@ -1,6 +1,12 @@
 """From many values to the numbers a table prints: per run, and over the runs of one setting."""
 
-from pyspark.sql import DataFrame, SparkSession
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from statistics import fmean, stdev
+from typing import Any
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cubecast.pipeline.metrics.student import student_quantile
@@ -62,31 +68,32 @@ def quantiles(values: DataFrame) -> DataFrame:
     )
 
 
-def over_runs(spark: SparkSession, values: DataFrame, most: int) -> DataFrame:
-    """One value per run and metric, over the runs of one setting, of which there are at most `most`.
+def over_runs(values: Mapping[tuple[str, str], Sequence[float]]) -> list[dict[str, Any]]:
+    """(setting, metric) → one value per run: what they say together, by setting and metric.
 
-    `values`: setting, run, metric, value. `ci99` is half the width of the mean's 99 % confidence interval, by
-    Student's t over independent runs; null for a single run.
+    `ci99` is half the width of the mean's 99 % confidence interval, by Student's t over independent runs; None for a
+    single run. A few numbers per run: the driver sums them up, a job would take longer to plan than to run.
 
     → setting, metric, runs, mean, std, ci99, min, max
     """
-    grouped = (
-        values.select("setting", "run", "metric", "value")
-        .where(F.col("value").isNotNull())
-        .groupBy("setting", "metric")
-        .agg(
-            F.count("value").alias("runs"),
-            F.avg("value").alias("mean"),
-            F.stddev_samp("value").alias("std"),
-            F.min("value").alias("min"),
-            F.max("value").alias("max"),
-        )
-    )
-    quantiles = spark.createDataFrame(
-        [(runs, student_quantile(runs - 1, LEVEL)) for runs in range(2, most + 1)], "runs bigint, quantile double"
-    )
-    return (
-        grouped.join(F.broadcast(quantiles), on="runs", how="left")
-        .withColumn("ci99", F.col("quantile") * F.col("std") / F.sqrt("runs"))
-        .select("setting", "metric", "runs", "mean", "std", "ci99", "min", "max")
-    )
+    return [_over_runs(setting, metric, found) for (setting, metric), found in sorted(values.items())]
+
+
+def _over_runs(setting: str, metric: str, found: Sequence[float]) -> dict[str, Any]:
+    runs = len(found)
+    std = stdev(found) if runs > 1 else None
+    return {
+        "setting": setting,
+        "metric": metric,
+        "runs": runs,
+        "mean": fmean(found),
+        "std": std,
+        "ci99": None if std is None else _student(runs - 1) * std / math.sqrt(runs),
+        "min": min(found),
+        "max": max(found),
+    }
+
+
+@cache
+def _student(degrees: int) -> float:
+    return student_quantile(degrees, LEVEL)

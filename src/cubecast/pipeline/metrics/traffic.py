@@ -17,7 +17,7 @@ def traffic(events: DataFrame) -> DataFrame:
     """Counts per run. A packet to k peers is k packets; `messages_sent` and `aggregated_packets` speak of publications.
 
     → run, nodes, published, deliveries, packets, publication_packets, control_packets, aggregated_packets,
-    messages_sent, bytes, gaps, discards, failed, events, began_at, ended_at
+    messages_sent, bytes, gaps, discards, failed, events, began_at, ended_at, highest (counter published)
     """
     sent = is_kind(Kind.SEND)
     useful = sent & carries_publication()
@@ -41,8 +41,9 @@ def traffic(events: DataFrame) -> DataFrame:
             F.count("*").alias("events"),
             F.min("time").alias("began_at"),
             F.max("time").alias("ended_at"),
+            F.max(F.when(is_kind(Kind.PUBLISH), F.col("counter"))).alias("highest"),
         )
-        .select("run", *COUNTS, "began_at", "ended_at")
+        .select("run", *COUNTS, "began_at", "ended_at", "highest")
     )
 
 

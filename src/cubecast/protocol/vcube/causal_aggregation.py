@@ -25,6 +25,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Effects, Observe, Send
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero
+from cubecast.protocol.parameters import parameter
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery
 from cubecast.protocol.vcube.causal_packets import (
     CausalMessage,
@@ -66,10 +67,14 @@ class PacketOrder(Enum):
 
 @dataclass(frozen=True)
 class CausalParameters:
-    aggregation: Aggregation = Aggregation.ON
-    tree: Tree = Tree.SOURCE
-    order: PacketOrder = PacketOrder.ARRIVAL
-    mtu: int = 1500
+    aggregation: Aggregation = parameter(
+        Aggregation.ON, "off, on, or riding: unrelated messages join a postponed packet"
+    )
+    tree: Tree = parameter(Tree.SOURCE, "source: a tree per publisher; single: that of node 0")
+    order: PacketOrder = parameter(
+        PacketOrder.ARRIVAL, "of the messages in a packet: arrival, causal, or whole packets"
+    )
+    mtu: int = parameter(1500, "bytes per packet at most, header included", unit="bytes")
 
     def __post_init__(self) -> None:
         check_mtu(self.mtu)

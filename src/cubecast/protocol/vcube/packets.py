@@ -5,8 +5,9 @@ Not frozen, for the reason given in `contract`: the simulator builds millions of
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, MessageId, NodeId
 from cubecast.protocol.contract import Packet
 from cubecast.protocol.effects import Deliver
@@ -14,7 +15,7 @@ from cubecast.protocol.order.barrier import Groups, grouped
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MOST_SOURCES = 1 << MAX_DIMENSION
-"""Sources become bits of masks: whoever takes a `Pub` from outside makes sure first that they lie below this."""
+"""Sources become bits of masks."""
 
 
 def number_of(message: MessageId) -> int:
@@ -65,6 +66,13 @@ class Pub(Packet):
     acknowledgement: "PubAck" = field(init=False, repr=False, compare=False)
     delivery: Deliver = field(init=False, repr=False, compare=False)
     """All acknowledgements and all deliveries of a publication are alike, so each is one object."""
+
+    @staticmethod
+    def check(values: tuple[Any, ...]) -> None:
+        """Of what came from outside: sources become bits of masks, and a huge one would fill the memory."""
+        _, message, _, barrier = values
+        if not all(0 <= one.source < MOST_SOURCES for one in (message, *barrier)):
+            raise RemoteProtocolError("malformed Pub: a source that does not exist")
 
     def __post_init__(self) -> None:
         self.source, incarnation, self.counter = self.message

@@ -12,9 +12,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Acknowledged, CancelTimer, Effect, Effects, Observe, Send, SetTimer
+from cubecast.protocol.parameters import check_parameters, parameter
 from cubecast.protocol.vcube.causal_delivery import CausalDelivery
 from cubecast.protocol.vcube.causal_packets import (
     ACKNOWLEDGEMENT_BYTES,
@@ -31,13 +32,11 @@ from cubecast.protocol.vcube.topology import children
 
 @dataclass(frozen=True)
 class BundlingParameters:
-    wait: float = 10.0
-    """How long the first entry of a buffer waits for others."""
-    mtu: int = 1500
+    wait: float = parameter(10.0, "how long the first entry of a buffer waits for others", least=0, unit="time")
+    mtu: int = parameter(1500, "bytes per packet at most, header included", unit="bytes")
 
     def __post_init__(self) -> None:
-        if self.wait < 0:
-            raise BadInput(f"a bundle cannot wait {self.wait} units of time")
+        check_parameters(self)
         check_mtu(self.mtu)
 
 

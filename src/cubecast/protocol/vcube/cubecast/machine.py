@@ -16,7 +16,6 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
-from cubecast.protocol.contract import Interest
 from cubecast.protocol.effects import (
     Effects,
     Gap,
@@ -27,6 +26,7 @@ from cubecast.protocol.effects import (
     SetTimer,
     Unsubscribed,
 )
+from cubecast.protocol.inputs import Interest
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
 from cubecast.protocol.vcube.cubecast.inspection import describe, waiting

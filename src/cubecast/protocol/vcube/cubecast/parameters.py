@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Final
 
 from cubecast.errors import BadInput
+from cubecast.protocol.parameters import check_parameters, parameter
 from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 MOST_MESSAGES: Final = 65_536
@@ -29,50 +30,71 @@ class Aggregation(Enum):
 class Parameters:
     """Times are in the driver's unit (u.t. simulated, seconds live)."""
 
-    dimension: int
+    dimension: int = 1
     founders: int = 0
     """Mask of the ids that start together as incarnation 0 and know of each other; anybody else says hello first."""
     ids: int = 0
     """Mask of the ids that may ever be held; 0 means all of the cube."""
-    window: int = 8
-    """Own publications (batches) per topic that may be unstable at a time."""
-    eager: int = 0
-    """With so many unstable only full publications leave; smaller ones wait for company. 0: they never do."""
-    calm: int = 0
-    """The same for a source that was not made to wait since all of its publications were stable; 0: no different."""
-    direct: int = 0
-    """To so many others at most a source sends small publications itself while it is calm: one hop, no tree."""
-    max_batch: int = 512
-    """Messages per publication at most."""
-    max_batch_bytes: int = 65_536
-    """Payload bytes per publication at most; a larger message goes alone."""
-    ack_delay: float = 0.0
-    """How long acknowledgements may wait for company, at each level of a tree; who needs them says so (`hurry`)."""
-    retry: float = 400.0
-    """After this long without an answer things are sent again; more than a round trip."""
-    detection: Detection = Detection.DRIVER
-    round_length: float = 500.0
-    patience: float = 2000.0
-    """A tested peer silent for this long is held faulty; a joining node alone for this long starts alone."""
-    max_dependencies: int = 65_536
-    aggregation: Aggregation = Aggregation.OFF
+    window: int = parameter(
+        8, "own publications (batches) per topic that may be unstable at a time", live=16, least=1, most=4096
+    )
+    eager: int = parameter(
+        0,
+        "unstable publications from which on only full ones leave; 0: small ones always may",
+        live=2,
+        least=0,
+        most=4096,
+    )
+    calm: int = parameter(
+        0,
+        "as eager, for a source that was not made to wait since all it published was stable; 0: no different",
+        live=16,
+        least=0,
+        most=4096,
+    )
+    direct: int = parameter(
+        0,
+        "others at most to whom a source sends small publications itself, while it is calm; 0: never",
+        live=15,
+        least=0,
+        most=1 << MAX_DIMENSION,
+    )
+    max_batch: int = parameter(512, "messages per publication at most", least=1, most=MOST_MESSAGES)
+    max_batch_bytes: int = parameter(
+        65_536, "payload bytes per publication; a larger message goes alone", live=256 << 10, least=1, unit="bytes"
+    )
+    ack_delay: float = parameter(
+        0.0, "how long acknowledgements may wait for company, at each level of a tree", live=0.07, least=0, unit="time"
+    )
+    retry: float = parameter(
+        1000.0,
+        "without an answer for this long things are sent again; more than a round trip",
+        live=0.5,
+        above=0,
+        unit="time",
+    )
+    detection: Detection = parameter(
+        Detection.DRIVER,
+        "who notices silent peers: driver (only what it reports) or diagnosis (testing rounds besides)",
+        live=Detection.DIAGNOSIS,
+    )
+    round_length: float = parameter(1000.0, "between two testing rounds", live=0.5, above=0, unit="time")
+    patience: float = parameter(
+        4000.0,
+        "a tested peer silent for this long is held faulty; a joining node alone for this long starts alone",
+        live=3.0,
+        above=0,
+        unit="time",
+    )
+    max_dependencies: int = parameter(65_536, "dependencies of a publication that are believed at most", least=1)
+    aggregation: Aggregation = parameter(Aggregation.OFF, "off, or on: publications for the same child share packets")
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:
             raise BadInput(f"the dimension must be between 1 and {MAX_DIMENSION}, not {self.dimension}")
-        for name in ("window", "max_batch", "max_batch_bytes", "max_dependencies"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("retry", "round_length", "patience"):
-            if not getattr(self, name) > 0:
-                raise BadInput(f"{name} must be positive, not {getattr(self, name)}")
-        if self.max_batch > MOST_MESSAGES:
-            raise BadInput(f"max_batch must be at most {MOST_MESSAGES}, not {self.max_batch}")
-        for name in ("eager", "calm", "direct"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"{name} must be at least 0, not {getattr(self, name)}")
-        if not 0 <= self.ack_delay < self.retry:
-            raise BadInput(f"ack_delay must be at least 0 and less than retry, not {self.ack_delay}")
+        check_parameters(self)
+        if self.ack_delay >= self.retry:
+            raise BadInput(f"ack_delay must be less than retry, not {self.ack_delay}")
         if self.detection is Detection.DIAGNOSIS and self.patience < 2 * self.round_length:
             raise BadInput("patience must last at least two rounds, or every late answer is a crash")
         if (self.founders | self.ids) >> self.size:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cubecast.ids import Topic
-from cubecast.protocol.contract import Interest
+from cubecast.protocol.inputs import Interest
 
 
 class Wishes:

@@ -1,0 +1,102 @@
+"""Where each publication went and how long it took; `metrics/journeys.py` and `interest.py` say what the rows mean."""
+
+import numpy as np
+import pandas as pd
+
+from cubecast.pipeline.metrics.in_memory.events import ABSENT, MESSAGE, carries_publication, known, of_kind, remote
+from cubecast.trace.schema import Kind
+
+_WHO_WHAT = ["log", "node", "incarnation", *MESSAGE]
+
+
+def publication_packets(rows: pd.DataFrame) -> pd.DataFrame:
+    """Send and receive rows that carry a publication, with `subscribed`: did this node want the topic just then?"""
+    begins, ends = of_kind(rows, Kind.SUBSCRIBE, Kind.SUBSCRIBED), of_kind(rows, Kind.UNSUBSCRIBE, Kind.UNSUBSCRIBED)
+    packets = of_kind(rows, Kind.SEND, Kind.RECEIVE) & carries_publication(rows)
+    some = rows[packets | begins | ends].copy()
+    some["state"] = np.where(begins[some.index], 1.0, np.where(ends[some.index], 0.0, np.nan))
+    some["state"] = some.groupby(["log", "topic"], sort=False)["state"].ffill()
+    chosen = rows.loc[begins | ends, "topic"].unique()
+    some = some[packets[some.index]]
+    broadcast = ~some["topic"].isin(chosen)
+    subscribed = np.where(some["state"].isna(), broadcast, some["state"] == 1.0)
+    return some.drop(columns="state").assign(subscribed=subscribed.astype(bool))
+
+
+def journeys(rows: pd.DataFrame, packets: pd.DataFrame) -> pd.DataFrame:
+    """One row per publication and node it reached: published, first received, delivered; what is unknown is NaN."""
+    published = rows[of_kind(rows, Kind.PUBLISH)].groupby(MESSAGE, sort=False)["time"].min().rename("published_at")
+    arrivals = _arrivals(packets, published)
+    first = arrivals.sort_values("place", kind="stable").drop_duplicates(_WHO_WHAT)
+    copies = arrivals.groupby(_WHO_WHAT, sort=False)["copy"].sum().rename("copies")
+    delivered = rows.loc[of_kind(rows, Kind.DELIVER), [*_WHO_WHAT, "seq", "time"]].drop_duplicates(_WHO_WHAT)
+    delivered = delivered.rename(columns={"seq": "delivered_seq", "time": "delivered_at"})
+    trips = first.drop(columns="copy").merge(delivered, on=_WHO_WHAT, how="outer")
+    trips = trips.merge(copies, on=_WHO_WHAT, how="left").merge(published, on=MESSAGE, how="left")
+    arrived = trips["came_at"].notna()
+    believable = arrived & (trips["inferred"].eq(False) | (trips["came_at"] >= trips["published_at"]))
+    trips["received_at"] = trips["came_at"].where(believable)
+    trips["received_seq"] = trips["seq"].where(believable)
+    trips["hops"] = trips["hops"].where(believable & (trips["hops"] != ABSENT))
+    trips["subscribed"] = believable & trips["subscribed"].eq(True)
+    trips["copies"] = trips["copies"].fillna(0)
+    return trips[believable | trips["delivered_at"].notna()]
+
+
+def _arrivals(packets: pd.DataFrame, published: pd.Series) -> pd.DataFrame:
+    """Receive rows, one per message inside. Nobody sends what is not published: a count beyond that is cut there."""
+    received = packets[of_kind(packets, Kind.RECEIVE)]
+    counts = np.maximum(known(received["messages"], 1), 1)
+    last = published.reset_index().groupby(MESSAGE[:3], sort=False)["counter"].max().rename("last")
+    end = received.merge(last, on=MESSAGE[:3], how="left")["last"].fillna(0).to_numpy()
+    inside = np.maximum(np.minimum(counts, end - received["counter"] + 1), 1).astype(np.int64).to_numpy()
+    each = received.loc[received.index.repeat(inside), [*_WHO_WHAT, "seq", "time", "hops", "subscribed"]]
+    position = np.arange(len(each)) - np.repeat(np.cumsum(inside) - inside, inside)
+    each = each.rename(columns={"time": "came_at"}).reset_index(drop=True)
+    each["counter"] += position
+    each["inferred"] = position > 0
+    each["copy"] = (position == 0).astype(np.int64)
+    # A row that names the message always counts as the first arrival.
+    each["place"] = each["seq"] + each["inferred"].astype(np.int64) * (1 << 62)
+    return each
+
+
+def latencies(trips: pd.DataFrame) -> dict[str, pd.Series]:
+    away = trips[remote(trips)]
+    delivery = (away["delivered_at"] - away["published_at"]).dropna()
+    completed = delivery.groupby([away.loc[delivery.index, name] for name in MESSAGE]).max()
+    return {
+        "reception_latency": (away["received_at"] - away["published_at"])[away["subscribed"]].dropna(),
+        "delivery_latency": delivery,
+        "holding_time": (away["delivered_at"] - away["received_at"]).dropna(),
+        "completion_latency": completed,
+        "hops": trips.loc[trips["subscribed"] & trips["hops"].notna(), "hops"].astype(float),
+    }
+
+
+def buffers(trips: pd.DataFrame, span: float | None) -> pd.DataFrame:
+    """Messages received and not yet delivered. → by node: held_max, held_mean"""
+    both = trips["received_seq"].notna() & trips["delivered_seq"].notna() & remote(trips)
+    held = trips[both & (trips["received_seq"] < trips["delivered_seq"])]
+    came = held[["log", "node", "received_seq", "received_at"]].set_axis(["log", "node", "seq", "time"], axis=1)
+    went = held[["log", "node", "delivered_seq", "delivered_at"]].set_axis(["log", "node", "seq", "time"], axis=1)
+    steps = pd.concat([came.assign(step=1), went.assign(step=-1)]).sort_values(["log", "seq"], kind="stable")
+    steps["held"] = steps.groupby("log", sort=False)["step"].cumsum()
+    steps["waited"] = -steps["step"] * steps["time"]
+    found = steps.groupby("node").agg(held_max=("held", "max"), held_mean=("waited", "sum"))
+    found["held_mean"] = found["held_mean"] / span if span else 0.0
+    return found.astype(float)
+
+
+def outcomes(packets: pd.DataFrame, trips: pd.DataFrame) -> dict[str, int]:
+    received, delivered = trips["received_at"].notna(), trips["delivered_at"].notna()
+    receptions = of_kind(packets, Kind.RECEIVE)
+    relaying = of_kind(packets, Kind.SEND) & ~packets["subscribed"] & (packets["node"] != packets["source"])
+    return {
+        "receptions": int(receptions.sum()),
+        "false_positives": int((receptions & ~packets["subscribed"]).sum()),
+        "relays": int(packets.loc[relaying, "node"].nunique()),
+        "duplicates": int((trips["copies"] - 1).clip(lower=0).sum()),
+        "deliveries_without_reception": int((delivered & ~received & remote(trips)).sum()),
+        "undelivered": int((received & ~delivered & trips["subscribed"]).sum()),
+    }

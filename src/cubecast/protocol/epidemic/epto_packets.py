@@ -1,0 +1,39 @@
+"""What EpTO sends: balls of events, and the question of a newcomer for the time."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cubecast.ids import MessageId, Topic
+from cubecast.protocol.contract import Packet
+
+
+class Entry(NamedTuple):
+    """A copy of an event: a value, never shared between processes."""
+
+    message: MessageId
+    ts: float
+    ttl: int
+    payload: bytes | None
+    """None: a marker, which says that its source has published up to its counter and nothing since."""
+
+
+@dataclass(slots=True)
+class Ball(Packet):
+    """The events a process relays in one round, topic by topic."""
+
+    parts: tuple[tuple[Topic, tuple[Entry, ...]], ...]
+
+
+@dataclass(slots=True)
+class ClockRequest(Packet):
+    """A newcomer asks what the time is: an event stamped by a fresh logical clock would come too late everywhere."""
+
+    incarnation: int
+
+
+@dataclass(slots=True)
+class ClockReply(Packet):
+    clock: float
+
+
+PACKETS: tuple[type[Packet], ...] = (Ball, ClockRequest, ClockReply)

@@ -1,0 +1,36 @@
+"""The families by name. A declaration is imported when it is asked for: naming one loads no other.
+
+Adding a family is its folder and a line here. A name such as `package.module:NAME` finds a declaration anywhere.
+"""
+
+from functools import cache
+from importlib import import_module
+
+from cubecast.errors import BadInput
+from cubecast.protocol.family import Family
+
+FAMILIES = {
+    "cubecast": "cubecast.protocol.vcube.cubecast.family:CUBECAST",
+    "vcube-ps": "cubecast.protocol.vcube.families:VCUBE_PS",
+    "srpt": "cubecast.protocol.vcube.families:SRPT",
+    "srpt-b": "cubecast.protocol.vcube.families:SRPT_B",
+    "vcube-pb": "cubecast.protocol.vcube.families:VCUBE_PB",
+    "causal-broadcast": "cubecast.protocol.vcube.families:CAUSAL_BROADCAST",
+    "timer-bundling": "cubecast.protocol.vcube.families:TIMER_BUNDLING",
+}
+
+
+@cache
+def find(name: str) -> Family:
+    """The declaration of this name, or one line with the names there are."""
+    place = FAMILIES.get(name, name)
+    module, colon, attribute = place.partition(":")
+    if not (module and colon and attribute):
+        raise BadInput(f"unknown protocol {name!r}; there are {', '.join(FAMILIES)}")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise BadInput(f"no protocol is declared at {name!r}: {error}") from None
+    if not isinstance(found, Family):
+        raise BadInput(f"no protocol is declared at {name!r}, that is a {type(found).__name__}")
+    return found

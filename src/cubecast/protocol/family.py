@@ -1,0 +1,128 @@
+"""What a protocol says about itself: one declaration, read by simulator, codec, swarm, sweeps, live node and CLI.
+
+Data only. `protocol.families` finds a declaration by name; docs/families.md tells how to add one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, TypeAlias
+
+from cubecast.errors import BadInput
+from cubecast.ids import Incarnation, NodeId, Topic
+from cubecast.protocol.contract import Machine
+from cubecast.protocol.inputs import Publish, Subscribe, Unsubscribe
+from cubecast.protocol.parameters import Parameter, choose, parameters_of
+
+MOST_NODES = 1 << 16
+"""Of a simulated population, whatever the family."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the machines of one population have in common."""
+
+    size: int
+    """Ids there are; those not among `nodes` are holes."""
+    nodes: tuple[NodeId, ...]
+    """Who is there from the start and may know of each other."""
+    settled: Mapping[Topic, tuple[NodeId, ...]]
+    """Subscriptions that everybody knows from the start."""
+    rng: Random
+    """For what the whole population must agree upon, such as a root per topic."""
+    open: bool = False
+    """Others than `nodes` may come later."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Whose machine is to be made: one life of one node."""
+
+    node: NodeId
+    incarnation: Incarnation = 0
+    role: str = ""
+    contacts: tuple[NodeId, ...] = ()
+    """Peers this life may turn to first; a founder that knows everybody has none."""
+    seed: str = "0"
+    """Every random choice of this life follows from it; drivers record it, so that a run can be repeated."""
+
+    @property
+    def rng(self) -> Random:
+        return Random(self.seed)
+
+
+MakeMachine: TypeAlias = Callable[[Seat], Machine]
+Make: TypeAlias = Callable[[Setup, Any], MakeMachine]
+"""(what the population shares, an instance of the family's parameters) → how to make one machine of it."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Which numbers of nodes make sense, and what parts they may play."""
+
+    least: int = 2
+    most: int = MOST_NODES
+    power_of_two: bool = False
+    """Ids are places of a hypercube: a place is admitted to, not chosen."""
+    roles: tuple[str, ...] = ()
+    """Empty: all nodes are alike."""
+
+    def check(self, owner: str, size: int) -> None:
+        if not self.least <= size <= self.most:
+            raise BadInput(f"{owner} runs on {self.least} to {self.most} nodes, not {size}")
+        if self.power_of_two and size & (size - 1):
+            raise BadInput(
+                f"{owner} runs on a hypercube, which has 2, 4, 8 … {self.most} ids, not {size}; "
+                "round up to a power of two"
+            )
+
+
+@dataclass(frozen=True)
+class Nemesis:
+    """Which faults a swarm may draw: only what the family claims to survive."""
+
+    faults: tuple[str, ...] = ("delay", "reorder", "slow")
+    joins: bool = False
+    """Nodes subscribe and unsubscribe while it runs."""
+    outsiders: bool = False
+    """Nodes publish without being subscribed."""
+    held: tuple[str, ...] = ()
+    """Kinds of packets that may be held up."""
+    full: bool = False
+    """Parameters, interests and plots are drawn too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    name: str
+    summary: str
+    promises: tuple[str, ...]
+    """Properties of docs/verification.md that hold always."""
+    packets: tuple[type | None, ...]
+    """A packet's place is its tag on the wire: append, never renumber; None is a tag that is not used."""
+    make: Make
+    parameters: type
+    measured: tuple[str, ...] = ()
+    """Properties that hold with a probability: measured and reported, never promised."""
+    requests: frozenset[type] = frozenset({Publish, Subscribe, Unsubscribe})
+    """What an application may ask."""
+    rests: bool = True
+    """Comes to rest when nothing is asked of it; otherwise a simulation needs a horizon."""
+    population: Population = field(default_factory=Population)
+    nemesis: Nemesis = field(default_factory=Nemesis)
+    described: str = ""
+    """Where to read about it."""
+    wire_types: Mapping[type, Mapping[str, Any]] = field(default_factory=dict)
+    """Types of what travels, of packets that are compiled and do not tell."""
+
+    @property
+    def settings(self) -> dict[str, Parameter]:
+        return parameters_of(self.parameters)
+
+    def choose(self, given: Mapping[str, str], *, live: bool = False) -> dict[str, Any]:
+        """Its parameters by name with those given, as text, changed."""
+        return choose(self.name, self.parameters, given, live=live)
+
+    def factory(self, setup: Setup, given: Mapping[str, str]) -> MakeMachine:
+        """How to make the machines of this population, with these parameters changed."""
+        return self.make(setup, self.parameters(**self.choose(given)))

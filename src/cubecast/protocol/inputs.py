@@ -1,0 +1,73 @@
+"""What a machine is told besides packets, as data: `machine.handle(now, input)` returns the effects.
+
+Packets come by `on_packet`, which is called millions of times. Everything else is one of these values, so that what
+wraps a machine (recording, replaying, tampering, measuring) wraps one method, and a family can say by type what an
+application may ask of it.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cubecast.ids import NodeId, Topic
+
+Interest: TypeAlias = Callable[[Topic], bool]
+"""Is this topic, whenever it comes to be, to be subscribed?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The node begins; nothing else comes before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A timer that was set with `SetTimer` is due."""
+
+    timer: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class PeerUp:
+    """The driver may reach this peer again."""
+
+    peer: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class PeerDown:
+    """The driver holds this peer faulty, or the link to it broke."""
+
+    peer: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    topic: Topic
+    payloads: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Subscribe to every topic this interest matches, present and future; None: to none any more."""
+
+    interest: Interest | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The node ends on purpose: the machine may say goodbye; nothing else comes after it."""
+
+
+Request: TypeAlias = Publish | Subscribe | Unsubscribe | Follow | Leave
+Input: TypeAlias = Start | Timer | PeerUp | PeerDown | Request
