@@ -4,6 +4,8 @@ from dataclasses import replace
 from random import Random
 
 from cubecast.protocol.effects import Send, SetTimer
+from cubecast.protocol.inputs import Publish, Subscribe, Unsubscribe
+from cubecast.protocol.inputs import Timer as Due
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import WaveAck
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
@@ -33,38 +35,40 @@ def sends(effects):
 
 def test_half_of_the_children_get_it_and_the_node_is_silent_from_then_on():
     machine, died = tampered("half:0@100")
-    assert sends(machine.publish(50.0, "t", [b"x"]))[0].peers == (2, 1)
-    effects = machine.publish(100.0, "t", [b"y"])
+    assert sends(machine.handle(50.0, Publish("t", [b"x"])))[0].peers == (2, 1)
+    effects = machine.handle(100.0, Publish("t", [b"y"]))
     assert sends(effects)[-1].peers == (2,)
     assert effects[-1] is sends(effects)[-1], "nothing after it happens"
     assert died == [0]
-    assert machine.publish(100.0, "t", [b"z"]) == []
+    assert machine.handle(100.0, Publish("t", [b"z"])) == []
 
 
 def test_timers_fire_twice():
     machine, _ = tampered("twice:0@0-5000")
-    machine.publish(0.0, "t", [b"x"])
-    machine.on_timer(400.0, Timer.RETRY)
-    repeated = [effect for effect in sends(machine.on_timer(800.0, Timer.RETRY)) if type(effect.packet) is Publication]
+    machine.handle(0.0, Publish("t", [b"x"]))
+    machine.handle(1000.0, Due(Timer.RETRY))
+    repeated = [
+        effect for effect in sends(machine.handle(2000.0, Due(Timer.RETRY))) if type(effect.packet) is Publication
+    ]
     assert len(repeated) == 2
 
 
 def test_timers_fire_late():
     machine, _ = tampered("late:0:70@0-100")
-    (timer,) = (effect for effect in machine.publish(0.0, "t", [b"x"]) if isinstance(effect, SetTimer))
+    (timer,) = (effect for effect in machine.handle(0.0, Publish("t", [b"x"])) if isinstance(effect, SetTimer))
     assert timer.at == 1000.0 + 70.0
 
 
 def test_a_clock_that_jumps_moves_neither_timers_nor_anything_else():
     machine, _ = tampered("jump:0:-5000@10")
-    (timer,) = (effect for effect in machine.publish(20.0, "t", [b"x"]) if isinstance(effect, SetTimer))
+    (timer,) = (effect for effect in machine.handle(20.0, Publish("t", [b"x"])) if isinstance(effect, SetTimer))
     assert timer.at == 1020.0
 
 
 def test_what_others_know_is_learned_in_two_steps():
     machine, _ = tampered("twosteps:0@0-1000")
-    machine.unsubscribe(0.0, "t")
-    machine.subscribe(0.0, "t")
+    machine.handle(0.0, Unsubscribe("t"))
+    machine.handle(0.0, Subscribe("t"))
     entries = tuple(Entry(node, 0, 2, True) for node in (1, 2))
     answer = WaveAck(0, (), "t", 0, 2, entries)
     for peer in (1, 2, 3):

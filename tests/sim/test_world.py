@@ -4,6 +4,7 @@ from collections.abc import Hashable
 
 import pytest
 
+from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import CancelTimer, Effects, SetTimer
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import constant
@@ -68,7 +69,7 @@ def test_something_can_happen_before_the_event_a_stopped_run_looked_at():
     assert seen == [4500.0, 5000.0]
 
 
-class Alarm:
+class Alarm(Handlers):
     """A machine that only sets timers; it notes when they ring."""
 
     def __init__(self) -> None:

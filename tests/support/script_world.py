@@ -8,7 +8,6 @@ from typing import Any
 from cubecast.check import Report, check_trace
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.contract import Follower
 from cubecast.protocol.effects import (
     Acknowledged,
     Cut,
@@ -61,7 +60,7 @@ def describe(packet: Any) -> str:
             return f"UNS of {packet.source}"
         case OperationAck():
             return f"ACK of {packet.operation.value} of {packet.source}{_members(packet.members)}"
-    about = f" {name(packet.message)}" if packet.publication else ""
+    about = f" {name(packet.carried()[0].first)}" if packet.publication else ""
     return f"{type(packet).__name__}{about}"
 
 
@@ -164,7 +163,7 @@ class ScriptWorld:
         """unsubscribe NODE TOPIC"""
         self._build()
         effects = self.machines[int(node)].unsubscribe(self.steps, topic)
-        if not isinstance(self.machines[int(node)], Follower) or Unsubscribed(topic) in effects:
+        if not hasattr(self.machines[int(node)], "follow") or Unsubscribed(topic) in effects:
             self._row(int(node), Kind.UNSUBSCRIBE, topic=topic)
         self._apply(int(node), effects)
 

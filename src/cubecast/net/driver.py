@@ -25,12 +25,15 @@ from cubecast.protocol.effects import (
     Gap,
     InterestKnown,
     InterestMatched,
+    Link,
     Observe,
     Published,
     Reincarnated,
+    Released,
     Send,
     SetTimer,
     Subscribed,
+    Unlink,
     Unsubscribed,
 )
 from cubecast.protocol.vcube.cubecast.inspection import published, reached
@@ -296,7 +299,7 @@ class Driver:
                 self._cancel_timer(timer)
             case Observe("suspect", _, _, peer):
                 self.on_suspect(peer)
-            case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published():
+            case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published() | Released() | Link() | Unlink():
                 pass  # of interest to the trace only, or applied already
             case _:
                 assert_never(effect)

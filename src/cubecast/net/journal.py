@@ -15,12 +15,15 @@ from cubecast.protocol.effects import (
     Gap,
     InterestKnown,
     InterestMatched,
+    Link,
     Observe,
     Published,
     Reincarnated,
+    Released,
     Send,
     SetTimer,
     Subscribed,
+    Unlink,
     Unsubscribed,
 )
 from cubecast.protocol.vcube.cubecast.inspection import Reached
@@ -119,7 +122,7 @@ class Journal:
             case InterestMatched(topic, on):
                 if on:
                     self._subscribe(now, topic)
-            case SetTimer() | CancelTimer() | InterestKnown():
+            case SetTimer() | CancelTimer() | InterestKnown() | Released() | Link() | Unlink():
                 pass
             case _:
                 assert_never(effect)
@@ -133,7 +136,10 @@ class Journal:
     def _packet(self, kind: Kind, now: float, peer: int, packet: Any) -> None:
         size = None if packet.frame is None else len(packet.frame)
         if packet.publication:
-            message = None if packet.bundle else packet.message  # one line cannot name messages of several publishers
-            self._writer.line(kind, now, peer, packet.topic, message, len(packet.payloads), size)
+            batches = packet.carried()
+            message = batches[0].first if len(batches) == 1 else None  # a line cannot name messages of several
+            topics = {one.topic for one in batches}
+            topic, count = topics.pop() if len(topics) == 1 else None, sum(one.messages for one in batches)
+            self._writer.line(kind, now, peer, topic, message, count, size)
         else:
             self._writer.line(kind, now, peer, None, None, 0, size)

@@ -1,26 +1,38 @@
 """What a protocol machine is: input in, list of effects out, run to completion.
 
-A machine owns no clock, socket, thread, global random or log. Time is the first argument of every entry point, timers
+A machine owns no clock, socket, thread, global random or log. Time is the first argument of both entry points, timers
 are effects and later inputs, randomness is injected. Two drivers interpret effects, `sim.world` and `net.driver`, and
 both end in `assert_never`, so a new effect cannot be forgotten.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
-from cubecast.ids import NodeId, Topic
+from cubecast.errors import LocalProtocolError
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Deliver, Effect, Effects, Send
-from cubecast.protocol.inputs import Interest
+from cubecast.protocol.inputs import (
+    Follow,
+    Input,
+    Leave,
+    PeerDown,
+    PeerUp,
+    Publish,
+    Start,
+    Subscribe,
+    Timer,
+    Unsubscribe,
+)
 
 
 @dataclass(slots=True)
 class Packet:
     """Base of what one node hands to the network for another. Immutable: forwarding hands on the same object.
 
-    `publication` says whether it carries a publication of its `topic`; such packets also have `message` (the id of the
-    first one inside) and `payloads`. Control packets leave it False. A `bundle` carries publications of several
-    publishers, listed in `messages`, each with its own `message`.
+    `publication` says whether it carries messages. Nearly all that do carry one batch: they have its `topic`, `message`
+    (the id of the first) and `payloads`, which drivers read with every packet. A `bundle` carries several batches, and
+    only `carried()` tells which.
     """
 
     publication: ClassVar[bool] = False
@@ -32,25 +44,40 @@ class Packet:
     born: float = field(default=0.0, init=False, repr=False, compare=False)
     """When it was first sent (simulated) or arrived here (live), kept by the driver; it does not travel."""
 
+    def carried(self) -> Sequence["Carried"]:
+        """The batches of messages inside."""
+        if self.bundle:
+            raise NotImplementedError(f"{type(self).__name__} is a bundle and does not say what it carries")
+        this: Any = self
+        return (Carried(this.topic, this.message, len(this.payloads)),) if self.publication else ()
+
+    def mentions(self) -> Iterable[NodeId]:
+        """Nodes the receiver may want to talk to because of this packet: the driver sees to it that it can."""
+        return ()
+
+
+class Carried(NamedTuple):
+    """Consecutive messages of one source in one topic."""
+
+    topic: Topic
+    first: MessageId
+    messages: int
+
+
+def messages_in(packet: Any) -> int:
+    """How many messages travel in it."""
+    if not packet.publication:
+        return 0
+    return sum(one.messages for one in packet.carried()) if packet.bundle else len(packet.payloads)
+
 
 class Machine(Protocol):
     """A protocol at one node. An illegal request raises LocalProtocolError, an illegal packet RemoteProtocolError."""
 
-    def on_start(self, now: float) -> Effects: ...
-
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects: ...
 
-    def on_timer(self, now: float, timer: Hashable) -> Effects: ...
-
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects: ...
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects: ...
-
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects: ...
-
-    def subscribe(self, now: float, topic: Topic) -> Effects: ...
-
-    def unsubscribe(self, now: float, topic: Topic) -> Effects: ...
+    def handle(self, now: float, given: Input) -> Effects:
+        """Everything else that happens to a node."""
 
     def invariants(self) -> None:
         """Raise AssertionError when the state contradicts itself; run after every step in tests and fault runs."""
@@ -59,11 +86,55 @@ class Machine(Protocol):
         """One line per thing this node still waits for, for people; empty when it is at rest."""
 
 
-@runtime_checkable
-class Follower(Machine, Protocol):
-    """A machine whose application need not name its topics."""
+class Handlers:
+    """A machine with a method per kind of input: `handle` calls the one that is meant.
 
-    def follow(self, now: float, interest: Interest | None) -> Effects: ...
+    What a machine has no method for, its family does not know (`Family.requests`): it is refused, and nothing is done.
+    """
+
+    __slots__ = ()
+
+    def handle(self, now: float, given: Input) -> Effects:
+        return call_handler(self, now, given)
+
+
+def call_handler(machine: Any, now: float, given: Input) -> Effects:
+    effects: Effects | None = _CALLS[type(given)](machine, now, given)
+    return [] if effects is None else effects
+
+
+def _publish(machine: Any, now: float, given: Any) -> Effects:
+    more: dict[str, Any] = {"hurry": True} if given.hurry else {}
+    if given.attributes:
+        more["attributes"] = given.attributes
+    effects: Effects = _asked(machine, "publish")(now, given.topic, given.payloads, **more)
+    return effects
+
+
+def _subscribe(machine: Any, now: float, given: Any) -> Effects:
+    more = {} if given.filter is None else {"filter": given.filter}
+    effects: Effects = _asked(machine, "subscribe")(now, given.topic, **more)
+    return effects
+
+
+def _asked(machine: Any, name: str) -> Any:
+    method = getattr(machine, name, None)
+    if method is None:
+        raise LocalProtocolError(f"{type(machine).__name__} knows no {name}; nothing was done")
+    return method
+
+
+_CALLS: dict[type, Callable[[Any, float, Any], Any]] = {
+    Timer: lambda machine, now, given: machine.on_timer(now, given.timer),
+    Publish: _publish,
+    Start: lambda machine, now, _: machine.on_start(now),
+    PeerUp: lambda machine, now, given: machine.on_peer_up(now, given.peer),
+    PeerDown: lambda machine, now, given: machine.on_peer_down(now, given.peer),
+    Subscribe: _subscribe,
+    Unsubscribe: lambda machine, now, given: _asked(machine, "unsubscribe")(now, given.topic),
+    Follow: lambda machine, now, given: _asked(machine, "follow")(now, given.interest),
+    Leave: lambda machine, now, _: _asked(machine, "leave")(now),
+}
 
 
 class Outcomes:

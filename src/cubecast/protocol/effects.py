@@ -142,6 +142,28 @@ class Reincarnated:
 
 
 @dataclass(slots=True)
+class Released:
+    """Own publications up to and including `counter` take no more room here. Who has them it does not say."""
+
+    topic: Topic
+    counter: Counter
+
+
+@dataclass(slots=True)
+class Link:
+    """Keep a connection to this peer. When it ends, those who keep it are told at once (`PeerDown`), nobody else."""
+
+    peer: NodeId
+
+
+@dataclass(slots=True)
+class Unlink:
+    """This end needs the connection no more; the other, if it keeps it, is told."""
+
+    peer: NodeId
+
+
+@dataclass(slots=True)
 class SetTimer:
     """Call `on_timer(timer)` at that time; setting a timer again moves it."""
 
@@ -174,6 +196,7 @@ Effect: TypeAlias = (
     | Deliver
     | Published
     | Acknowledged
+    | Released
     | Failed
     | Cut
     | Subscribed
@@ -182,6 +205,8 @@ Effect: TypeAlias = (
     | InterestKnown
     | Gap
     | Reincarnated
+    | Link
+    | Unlink
     | SetTimer
     | CancelTimer
     | Observe

@@ -6,10 +6,11 @@ application may ask of it.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cubecast.ids import NodeId, Topic
+from cubecast.protocol.filters.values import Attributes
 
 Interest: TypeAlias = Callable[[Topic], bool]
 """Is this topic, whenever it comes to be, to be subscribed?"""
@@ -45,11 +46,17 @@ class PeerDown:
 class Publish:
     topic: Topic
     payloads: Sequence[bytes]
+    hurry: bool = False
+    """The application waits until these are stable."""
+    attributes: Attributes = field(default_factory=dict)
+    """What filters of subscriptions look at, the same for all of these messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
     topic: Topic
+    filter: str | None = None
+    """Only messages whose attributes it matches, in the text form of `protocol.filters`; None: all."""
 
 
 @dataclass(frozen=True, slots=True)

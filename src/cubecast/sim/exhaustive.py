@@ -16,6 +16,7 @@ from typing import Any
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import SetTimer
 from cubecast.protocol.families import find
+from cubecast.protocol.inputs import Timer
 from cubecast.sim.network import Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import machines
@@ -92,7 +93,7 @@ class _StillWorld(World):
         timers, self.timers = self.timers, {}
         for (node, _), effect in sorted(timers.items(), key=lambda item: item[0]):
             if node not in self.crashed:
-                self._apply(node, self.machines[node].on_timer(0.0, effect.timer))
+                self._apply(node, self.machines[node].handle(0.0, Timer(effect.timer)))
 
 
 class _Run:

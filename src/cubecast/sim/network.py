@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import NodeId
+from cubecast.protocol.contract import messages_in
 from cubecast.sim.delays import Constant, Delay
 from cubecast.sim.scheduler import Scheduler
 
@@ -76,14 +77,14 @@ class Network:
         self.queued[source] += count
         self.bytes += len(packet.frame) * count
         if packet.publication:
-            self.messages += len(packet.payloads) * count
+            self.messages += (messages_in(packet) if packet.bundle else len(packet.payloads)) * count
 
     def carry_one(self, now: float, source: NodeId, destination: NodeId, packet: Any) -> list[int]:
         """The same under everything that can be different; the numbers of the copies that will arrive."""
         time = self._departure(now, source, packet) + (self.constant or self.propagation(source, destination))
         self.bytes += len(packet.frame)
         if packet.publication:
-            self.messages += len(packet.payloads)
+            self.messages += messages_in(packet)
         extras = self.fate(now, source, destination, packet) if self.fate is not None else (0.0,)
         copies, scheduler = [], self.scheduler
         for extra in extras:

@@ -1,9 +1,19 @@
 """Turns what happens in a world into trace rows, numbering each node's history."""
 
-from typing import Any
+from typing import Any, assert_never
 
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.effects import Deliver, Observe, Published
+from cubecast.protocol.effects import (
+    Acknowledged,
+    Cut,
+    Deliver,
+    Failed,
+    Gap,
+    Observe,
+    Published,
+    Subscribed,
+    Unsubscribed,
+)
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 from cubecast.trace.writer import TraceWriter
@@ -21,6 +31,7 @@ class Recorder:
         self._write = sink.append if isinstance(sink, list) else sink.write
         self.packets = packets
         self.receptions_only = receptions_only
+        self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
         self._seq: dict[tuple[NodeId, int], int] = {}
 
     def row(self, node: NodeId, incarnation: int, time: float, kind: str, **columns: Any) -> None:
@@ -53,14 +64,47 @@ class Recorder:
     def packet(
         self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
     ) -> None:
-        if carried.bundle and len(carried.messages) > 1:  # one row cannot name messages of several publishers
-            columns |= {"peer": peer, "messages": len(carried.payloads), "topic": carried.topic}
-            self.row(node, incarnation, time, kind, **columns)
-        elif carried.publication:
-            columns |= {"peer": peer, "messages": len(carried.payloads)}
-            self.about(node, incarnation, time, kind, carried.topic, carried.message, **columns)
-        else:
-            self.row(node, incarnation, time, kind, peer=peer, messages=0, **columns)
+        batches = carried.carried()
+        columns |= {"peer": peer, "messages": sum(batch.messages for batch in batches)}
+        if len(batches) == 1:
+            ((topic, message, _),) = batches
+            self.about(node, incarnation, time, kind, topic, message, **columns)
+        else:  # one row cannot name messages of several publishers
+            topics = {batch.topic for batch in batches}
+            self.row(node, incarnation, time, kind, topic=topics.pop() if len(topics) == 1 else None, **columns)
+
+    def effect(
+        self,
+        node: NodeId,
+        incarnation: int,
+        time: float,
+        effect: Acknowledged | Failed | Cut | Subscribed | Unsubscribed | Gap | Observe,
+    ) -> None:
+        match effect:
+            case Acknowledged():
+                key = (node, incarnation, effect.topic)
+                first = self._acknowledged.get(key, 0) + 1
+                self._acknowledged[key] = effect.counter
+                for counter in range(first, effect.counter + 1):
+                    message = MessageId(node, incarnation, counter)
+                    self.about(node, incarnation, time, Kind.ACKNOWLEDGED, effect.topic, message)
+            case Failed():
+                for counter in range(effect.counter, effect.counter + effect.count):
+                    message = MessageId(node, incarnation, counter)
+                    self.about(node, incarnation, time, Kind.FAILED, effect.topic, message, detail=effect.reason)
+            case Cut():
+                self.row(node, incarnation, time, Kind.CUT, topic=effect.topic, cut=(effect.last_excluded,))
+            case Subscribed():
+                self.row(node, incarnation, time, Kind.SUBSCRIBED, topic=effect.topic, cut=effect.cut)
+            case Unsubscribed():
+                self.row(node, incarnation, time, Kind.UNSUBSCRIBED, topic=effect.topic)
+            case Gap():
+                for message in effect.missing:
+                    self.about(node, incarnation, time, Kind.GAP, effect.topic, message, detail=effect.reason)
+            case Observe():
+                self.observed(node, incarnation, time, effect)
+            case _:
+                assert_never(effect)
 
     def observed(self, node: NodeId, incarnation: int, time: float, effect: Observe) -> None:
         columns = {"topic": effect.topic, "peer": effect.peer, "detail": effect.detail or None}

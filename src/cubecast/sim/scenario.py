@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.family import Family, Seat, Setup
+from cubecast.sim.lives import MachineFactory
 from cubecast.sim.randomness import stream
-from cubecast.sim.world import MachineFactory
 
 
 def machines(

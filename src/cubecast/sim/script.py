@@ -4,15 +4,27 @@ The commands are those of `tests/scripts/README.md`. A script depends on neither
 says so.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effects, Send
+from cubecast.protocol.inputs import (
+    Follow,
+    Input,
+    Leave,
+    PeerDown,
+    PeerUp,
+    Publish,
+    Start,
+    Subscribe,
+    Timer,
+    Unsubscribe,
+)
+from cubecast.sim.lives import MachineFactory
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.swarm_run import HINTS, LOOK_EVERY, Outcome, Wrap, run
-from cubecast.sim.world import MachineFactory
 
 RULE = "----"
 
@@ -75,44 +87,38 @@ class Witness:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._machine, name)
 
-    def on_start(self, now: float) -> Effects:
-        self._told(now, "restart", self._node)
-        return self._sends(self._machine.on_start(now))
-
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         told = self._told(now, "learn" if packet.frame is None else "deliver", f"{sender}>{self._node}")
         told.flight = self._log.place((sender, self._node), packet)
         return self._sends(self._machine.on_packet(now, sender, packet))
 
-    def on_timer(self, now: float, timer: Hashable) -> Effects:
-        self._told(now, "timer", self._node, str(timer).replace(" ", ""))
-        return self._sends(self._machine.on_timer(now, timer))
+    def handle(self, now: float, given: Input) -> Effects:
+        self._told(now, *self._words(given))
+        return self._sends(self._machine.handle(now, given))
 
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
-        self._told(now, "suspect", self._node, peer)
-        return self._sends(self._machine.on_peer_down(now, peer))
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        self._told(now, "trust", self._node, peer)
-        return self._sends(self._machine.on_peer_up(now, peer))
-
-    def publish(self, now: float, topic: str, payloads: Sequence[bytes]) -> Effects:
-        self._told(now, "publish", self._node, topic, *([len(payloads)] if len(payloads) > 1 else []))
-        return self._sends(self._machine.publish(now, topic, payloads))
-
-    def subscribe(self, now: float, topic: str) -> Effects:
-        self._told(now, "subscribe", self._node, topic)
-        return self._sends(self._machine.subscribe(now, topic))
-
-    def unsubscribe(self, now: float, topic: str) -> Effects:
-        self._told(now, "unsubscribe", self._node, topic)
-        return self._sends(self._machine.unsubscribe(now, topic))
-
-    def follow(self, now: float, interest: Any) -> Effects:
-        told = self._told(now, "unfollow", self._node)
-        if interest is not None:
-            told.words = ("follow", self._node, f"{getattr(interest, 'begin', '')}*")
-        return self._sends(self._machine.follow(now, interest))
+    def _words(self, given: Input) -> tuple[Any, ...]:
+        """The command of a script that tells a node the same."""
+        match given:
+            case Start():
+                return "restart", self._node
+            case Timer(timer):
+                return "timer", self._node, str(timer).replace(" ", "")
+            case PeerDown(peer):
+                return "suspect", self._node, peer
+            case PeerUp(peer):
+                return "trust", self._node, peer
+            case Publish(topic, payloads):
+                return "publish", self._node, topic, *([len(payloads)] if len(payloads) > 1 else [])
+            case Follow(None):
+                return "unfollow", self._node
+            case Follow(interest):
+                return "follow", self._node, f"{getattr(interest, 'begin', '')}*"
+            case Subscribe(topic) | Unsubscribe(topic):
+                return type(given).__name__.lower(), self._node, topic
+            case Leave():
+                return "leave", self._node
+            case _:
+                assert_never(given)
 
     def _told(self, now: float, *words: Any) -> _Input:
         return self._log.told(now, self._node, self._life, *words)

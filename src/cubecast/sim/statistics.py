@@ -26,25 +26,27 @@ class Statistics:
         self.held: dict[tuple[NodeId, str, MessageId], tuple[int, float]] = {}  # number and time of the reception
         self.births: dict[tuple[str, MessageId], float] = {}  # of messages; packets know that of their first
         self.barrier = array("i")
+        self._met: set[tuple[NodeId, str, MessageId]] = set()  # in bundles: gossip brings everything many times
         self.log = array("d")  # of every arrival and delivery, hashed a chunk at a time
         self._hash = blake2b(digest_size=16)
 
-    def count_unusual(self, node: NodeId, packet: Any, now: float, *, subscribed: bool) -> None:
+    def count_unusual(self, node: NodeId, packet: Any, now: float, subscriptions: set[str]) -> None:
         """An own message come back, one nobody here subscribed to, or a bundle of several.
 
-        Each message of a bundle counts as held until its delivery, if only for no time.
+        Each batch in a bundle counts when it comes for the first time, and as held until its delivery, if only for no
+        time.
         """
         if not packet.bundle:
             self.false_positives += packet.message.source != node
             return
-        if not subscribed:
-            self.false_positives += len(packet.messages)
-            return
-        for part in packet.messages:
-            message = part.message
-            if message.source != node:
-                self.reception.append(now - self.births[packet.topic, message])
-                self.held[node, packet.topic, message] = (len(self.reception) - 1, now)
+        for topic, message, _ in packet.carried():
+            key = (node, topic, message)
+            if topic not in subscriptions:
+                self.false_positives += 1
+            elif message.source != node and key not in self._met:
+                self._met.add(key)
+                self.reception.append(now - self.births.get((topic, message), now))
+                self.held[key] = (len(self.reception) - 1, now)
 
     def hold(self, node: NodeId, topic: str, message: MessageId, now: float) -> None:
         """What was received last was not delivered at once."""

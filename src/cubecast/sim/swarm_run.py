@@ -10,12 +10,13 @@ from cubecast.protocol.effects import Deliver
 from cubecast.protocol.families import find
 from cubecast.sim import fault_injection
 from cubecast.sim.delays import parse_delay
+from cubecast.sim.lives import MachineFactory
 from cubecast.sim.network import Network
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import machines
 from cubecast.sim.schedule import Action, Schedule
-from cubecast.sim.world import MachineFactory, World
+from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.wire.codec import codec_of
 

@@ -1,11 +1,12 @@
 """Faults inside a node: a machine between the world and the real one changes what comes in and what goes out."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effect, Effects, Send, SetTimer
+from cubecast.protocol.inputs import Input, Timer
 from cubecast.sim.faults import ClockJump, Half, Inside, LateTimers, TimersTwice, TwoSteps
 from cubecast.sim.world import World
 
@@ -40,37 +41,16 @@ class Tampered:
 
     # The machine's entry points
 
-    def on_start(self, now: float) -> Effects:
-        return self._call(now, self._machine.on_start)
-
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         if self._active(TwoSteps, now):
             packet = self._first_half(sender, packet)
         return self._call(now, self._machine.on_packet, sender, packet)
 
-    def on_timer(self, now: float, timer: Hashable) -> Effects:
-        effects = self._call(now, self._machine.on_timer, timer)
-        if self._active(TimersTwice, now):
-            effects += self._call(now, self._machine.on_timer, timer)
+    def handle(self, now: float, given: Input) -> Effects:
+        effects = self._call(now, self._machine.handle, given)
+        if type(given) is Timer and self._active(TimersTwice, now):
+            effects += self._call(now, self._machine.handle, given)
         return effects
-
-    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
-        return self._call(now, self._machine.on_peer_down, peer)
-
-    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        return self._call(now, self._machine.on_peer_up, peer)
-
-    def publish(self, now: float, topic: str, payloads: Sequence[bytes]) -> Effects:
-        return self._call(now, self._machine.publish, topic, payloads)
-
-    def subscribe(self, now: float, topic: str) -> Effects:
-        return self._call(now, self._machine.subscribe, topic)
-
-    def unsubscribe(self, now: float, topic: str) -> Effects:
-        return self._call(now, self._machine.unsubscribe, topic)
-
-    def follow(self, now: float, interest: Any) -> Effects:
-        return self._call(now, self._machine.follow, interest)
 
     # What goes wrong
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cubecast.protocol.contract import messages_in
+
 Integers: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -60,8 +62,9 @@ def _row(packet: Any, topics: Topics) -> tuple[Any, ...]:
         return packet, 0, 0, NO_TOPIC, 0, SEVERAL, 0.0  # the arguments of a request
     if not packet.publication:
         return packet, len(packet.frame), 0, NO_TOPIC, 0, SEVERAL, 0.0
-    size, payloads, topic, first = len(packet.frame), len(packet.payloads), topics[packet.topic], packet.message
-    return packet, size, payloads, topic, first.source, SEVERAL if packet.bundle else id(first), packet.born
+    name, first, _ = packet.carried()[0]
+    size, payloads, topic = len(packet.frame), messages_in(packet), topics[name]
+    return packet, size, payloads, topic, first.source, SEVERAL if packet.bundle else id(packet.message), packet.born
 
 
 def distinct(packets: list[Any]) -> tuple[Integers, Integers]:

@@ -77,8 +77,7 @@ class WindowStatistics:
                 statistics.reception.append(now - packet.born)
                 statistics.hold(where, packet.topic, packet.message, now)
             else:
-                subscribed = packet.topic in world.subscriptions[where]
-                statistics.count_unusual(where, packet, now, subscribed=subscribed)
+                statistics.count_unusual(where, packet, now, world.subscriptions[where])
 
 
 def _log(window: Window, delivered_by: Integers, publishers: Integers) -> Floats:

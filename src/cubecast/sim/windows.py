@@ -19,7 +19,7 @@ import numpy as np
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.contract import Bulk, Machine, Outcomes
-from cubecast.protocol.vcube.fault_free import FaultFree
+from cubecast.protocol.inputs import Publish
 from cubecast.sim.output_queues import OutputQueues
 from cubecast.sim.window_columns import REQUEST, Arrivals, Calendar, Topics, Window, distinct, integers, load, stable
 from cubecast.sim.window_statistics import WindowStatistics
@@ -83,7 +83,7 @@ class Windows:
     def _request(self, machine: Machine, series: Series, outcomes: Outcomes) -> None:
         for number, time, _, arguments in series:
             try:
-                outcomes.add(number, machine.publish(time, *arguments))
+                outcomes.add(number, machine.handle(time, Publish(*arguments)))
             except LocalProtocolError:
                 self._world.statistics.refused += 1
 
@@ -105,8 +105,8 @@ class Windows:
         self._calendar.add(sent.taken(stable(window.place[by])), freight)
 
 
-def _sets_timers(machine: Any) -> bool:
-    return type(machine).on_timer is not FaultFree.on_timer
+def _sets_timers(machine: Any) -> Any:
+    return getattr(type(machine), "sets_timers", True)
 
 
 def outstanding(world: "World") -> tuple[Arrivals, list[Any]] | None:

@@ -6,12 +6,10 @@ effects but sends and deliveries to `interpret`.
 """
 
 import gc
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, assert_never
 
-from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.contract import Follower, Machine
 from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
@@ -22,15 +20,19 @@ from cubecast.protocol.effects import (
     Gap,
     InterestKnown,
     InterestMatched,
+    Link,
     Observe,
     Published,
     Reincarnated,
+    Released,
     Send,
     SetTimer,
     Subscribed,
+    Unlink,
     Unsubscribed,
 )
-from cubecast.protocol.inputs import Interest
+from cubecast.protocol.inputs import Start, Timer
+from cubecast.sim.lives import CALL, Lives, MachineFactory
 from cubecast.sim.network import Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.statistics import Statistics
@@ -38,13 +40,8 @@ from cubecast.sim.windows import Windows, outstanding
 from cubecast.trace.schema import Kind
 from cubecast.wire.codec import Codec
 
-MachineFactory = Callable[[NodeId, int], Machine]
-"""(node, incarnation) → its machine."""
 
-CALL = -1  # in place of a node: what follows is a function and its arguments, not a sender and a packet
-
-
-class World:
+class World(Lives):
     """Nodes, network and clock. `coded` sends every packet through the wire codec; `careful` checks invariants."""
 
     def __init__(
@@ -57,43 +54,34 @@ class World:
         recorder: Recorder | None = None,
         coded: bool = False,
         careful: bool = False,
+        absent: Iterable[NodeId] = (),
     ) -> None:
-        self.nodes = tuple(nodes)
+        super().__init__(nodes, make, absent)
         self.network = network
         self.recorder = recorder
         self.statistics = Statistics()
         self.on_deliver: Callable[[float, NodeId, Deliver], None] | None = None
-        self.now = 0.0
         self.events = 0
-        self.incarnations = dict.fromkeys(nodes, 0)
-        self.crashed: dict[NodeId, float] = {}
-        self.paused: dict[NodeId, list[tuple[Any, ...]]] = {}
-        self.subscriptions: dict[NodeId, set[str]] = {node: set() for node in nodes}
-        self.interests_known: dict[NodeId, float] = {}  # since when
-        self._make = make
         self._coded = coded
         self._encode, self._decode = codec.encode, codec.decode
         self._careful = careful
         self._records_packets = recorder is not None and recorder.packets
         self._records_all = self._records_packets and recorder is not None and not recorder.receptions_only
-        self._away: set[NodeId] = set()  # crashed or paused
         self._scheduler = network.scheduler
         self._cause: tuple[Any, int] | None = None  # while packets are recorded: the one being processed, and its hops
         self._under_way: dict[int, tuple[int, int]] = {}  # while packets are recorded: their number in the trace, hops
         self._timers: dict[tuple[NodeId, Hashable], int] = {}
-        self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
-        self.machines: dict[NodeId, Machine] = {node: make(node, 0) for node in nodes}
 
     # Driving
 
     def start(self) -> None:
         """Let every node start; settled members (known to their machines beforehand) are recorded as subscribed."""
-        for node in self.nodes:
+        for node in self.machines:
             self._record(node, Kind.START)
             for topic in sorted(self.subscriptions[node]):
                 self._record(node, Kind.SUBSCRIBE, topic=topic)
                 self._record(node, Kind.SUBSCRIBED, topic=topic, cut=())
-            self._apply(node, self.machines[node].on_start(self.now))
+            self._apply(node, self.machines[node].handle(self.now, Start()))
 
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
@@ -144,7 +132,7 @@ class World:
             arrived = None
             if packet.publication:
                 if packet.bundle or packet.topic not in subscriptions[node] or packet.message.source == node:
-                    self.statistics.count_unusual(node, packet, time, subscribed=packet.topic in subscriptions[node])
+                    self.statistics.count_unusual(node, packet, time, subscriptions[node])
                 else:
                     arrived = packet.message
                     received(time - packet.born)
@@ -182,8 +170,9 @@ class World:
     def frame(self, packet: Any, now: float) -> None:
         """Encode it; a publication that left a bundle, or was stamped anew, is as old as its first message."""
         packet.frame = self._encode(packet)
-        births = self.statistics.births
-        packet.born = births.get((packet.topic, packet.message), now) if packet.publication else now
+        packet.born = now
+        if packet.publication and not packet.bundle:
+            packet.born = self.statistics.births.get((packet.topic, packet.message), now)
 
     def _observe_arrival(self, event: tuple[Any, ...]) -> Any:
         """The arriving packet, decoded if this world codes, with a row in the trace if it records packets."""
@@ -198,101 +187,6 @@ class World:
             self._record_packet(Kind.RECEIVE, node, sender, packet, number, hops)
         return packet
 
-    # The application's side
-
-    def publish(self, node: NodeId, topic: str, payloads: Sequence[bytes]) -> bool:
-        """False when the node is down or its machine refused. A paused process asks when it goes on."""
-        if node in self.paused:
-            return self._postpone(node, self.publish, node, topic, payloads)
-        return self._request(node, lambda machine: machine.publish(self.now, topic, payloads))
-
-    def subscribe(self, node: NodeId, topic: str) -> bool:
-        if node in self.paused:
-            return self._postpone(node, self.subscribe, node, topic)
-        if node in self.crashed or topic in self.subscriptions[node]:
-            return False
-        try:
-            effects = self.machines[node].subscribe(self.now, topic)
-        except LocalProtocolError:
-            self.statistics.refused += 1
-            return False
-        self._record(node, Kind.SUBSCRIBE, topic=topic)
-        self.subscriptions[node].add(topic)
-        self._apply(node, effects)
-        return True
-
-    def unsubscribe(self, node: NodeId, topic: str) -> bool:
-        if node in self.paused:
-            return self._postpone(node, self.unsubscribe, node, topic)
-        if node in self.crashed or topic not in self.subscriptions[node]:
-            return False
-        try:
-            effects = self.machines[node].unsubscribe(self.now, topic)
-        except LocalProtocolError:
-            self.statistics.refused += 1
-            return False
-        stays = isinstance(self.machines[node], Follower) and Unsubscribed(topic) not in effects
-        if not stays:  # an interest may still match the topic
-            self._record(node, Kind.UNSUBSCRIBE, topic=topic)
-            self.subscriptions[node].discard(topic)
-        self._apply(node, effects)
-        return True
-
-    def follow(self, node: NodeId, interest: Interest | None) -> bool:
-        """Declare an interest in topics, known or to come; False when the node is down or its protocol cannot."""
-        if node in self.paused:
-            return self._postpone(node, self.follow, node, interest)
-        machine = self.machines[node]
-        if node in self.crashed or not isinstance(machine, Follower):
-            return False
-        self.interests_known.pop(node, None)
-        self._apply(node, machine.follow(self.now, interest))
-        return True
-
-    def _postpone(self, node: NodeId, call: Callable[..., object], *arguments: Any) -> bool:
-        self.paused[node].append((self.now, 0, CALL, call, arguments))
-        return True
-
-    def _request(self, node: NodeId, call: Callable[[Machine], Effects]) -> bool:
-        if node in self.crashed:
-            self.statistics.refused += 1
-            return False
-        try:
-            effects = call(self.machines[node])
-        except LocalProtocolError:
-            self.statistics.refused += 1
-            return False
-        self._apply(node, effects)
-        return True
-
-    # Faults
-
-    def crash(self, node: NodeId) -> None:
-        if node not in self.crashed:
-            self._record(node, Kind.CRASH)
-            self.crashed[node] = self.now
-            self._away.add(node)
-            self.paused.pop(node, None)
-            self.subscriptions[node] = set()
-            self.interests_known.pop(node, None)
-
-    def restart(self, node: NodeId) -> None:
-        """A new machine with the next incarnation; it remembers nothing."""
-        if node in self.crashed:
-            del self.crashed[node]
-            self._away.discard(node)
-            self.incarnations[node] += 1
-            self.machines[node] = self._make(node, self.incarnations[node])
-            self.network.free_at[node] = self.now
-            self._record(node, Kind.START)
-            self._apply(node, self.machines[node].on_start(self.now))
-
-    def pause(self, node: NodeId) -> None:
-        """The process stops (as with SIGSTOP): what arrives, and its timers, wait."""
-        if node not in self.crashed:
-            self.paused.setdefault(node, [])
-            self._away.add(node)
-
     def resume(self, node: NodeId) -> None:
         if node in self.paused:
             self._away.discard(node)
@@ -302,31 +196,17 @@ class World:
             else:
                 self._scheduler.push((self.now, event[1], *event[2:]))
 
-    def suspect(self, node: NodeId, peer: NodeId) -> None:
-        """Tell a node that its failure detector holds the peer faulty."""
-        if node in self.paused:
-            self._postpone(node, self.suspect, node, peer)
-        elif node not in self.crashed:
-            self._record(node, Kind.SUSPECT, peer=peer)
-            self._apply(node, self.machines[node].on_peer_down(self.now, peer))
-
-    def unsuspect(self, node: NodeId, peer: NodeId) -> None:
-        if node in self.paused:
-            self._postpone(node, self.unsuspect, node, peer)
-        elif node not in self.crashed:
-            self._apply(node, self.machines[node].on_peer_up(self.now, peer))
-
-    def wrap(self, node: NodeId, between: Callable[[Machine], Machine]) -> None:
-        """Put something between the world and this node's machine, and those of its later incarnations."""
-        make = self._make
-        self._make = lambda one, incarnation: between(make(one, incarnation)) if one == node else make(one, incarnation)
-        self.machines[node] = between(self.machines[node])
-
     def finish(self) -> None:
         """Close every history: the run is over and nothing is under way."""
-        for node in self.nodes:
-            if node not in self.crashed:
-                self._record(node, Kind.QUIESCENT)
+        for node in self.present():
+            self._record(node, Kind.QUIESCENT)
+
+    def is_settled(self) -> bool:
+        """Whether nobody waits for anything and no message is under way: what goes on is upkeep."""
+        if any(self.machines[node].waiting() for node in self.present()):
+            return False
+        events = self._scheduler.outstanding()
+        return not any(event[2] != CALL and event[4].publication for event in events)
 
     # Interpreting effects
 
@@ -388,8 +268,10 @@ class World:
                 self._set_timer(node, effect)
             case CancelTimer():
                 self._timers.pop((node, effect.timer), None)
-            case Acknowledged():
-                self._record_acknowledged(node, incarnation, effect)
+            case Link():
+                self._link(node, effect.peer)
+            case Unlink():
+                self._unlink(node, effect.peer)
             case Reincarnated():
                 self._reincarnate(node, effect)
             case InterestMatched():
@@ -399,8 +281,10 @@ class World:
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
                 self._record_effect(node, effect)
-            case Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe():
+            case Acknowledged() | Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe():
                 self._record_effect(node, effect)
+            case Released():
+                pass  # publishers of a simulation wait for nothing
             case _:
                 assert_never(effect)
 
@@ -426,7 +310,7 @@ class World:
                 self.paused[node].append((self.now, 0, CALL, fire, ()))
                 return
             del self._timers[key]
-            self._apply(node, self.machines[node].on_timer(self.now, effect.timer))
+            self._apply(node, self.machines[node].handle(self.now, Timer(effect.timer)))
             if self._careful:
                 self.machines[node].invariants()
 
@@ -444,34 +328,8 @@ class World:
         columns = {"packet": packet_id, "bytes": len(packet.frame), "hops": hops}
         self.recorder.packet(node, self.incarnations[node], self.now, kind, peer, packet, **columns)
 
-    def _record_acknowledged(self, node: NodeId, incarnation: int, effect: Acknowledged) -> None:
-        key = (node, incarnation, effect.topic)
-        first = self._acknowledged.get(key, 0) + 1
-        self._acknowledged[key] = effect.counter
+    def _record_effect(
+        self, node: NodeId, effect: Acknowledged | Failed | Cut | Subscribed | Unsubscribed | Gap | Observe
+    ) -> None:
         if self.recorder is not None:
-            for counter in range(first, effect.counter + 1):
-                message = MessageId(node, incarnation, counter)
-                self.recorder.about(node, incarnation, self.now, Kind.ACKNOWLEDGED, effect.topic, message)
-
-    def _record_effect(self, node: NodeId, effect: Failed | Cut | Subscribed | Unsubscribed | Gap | Observe) -> None:
-        recorder, incarnation, now = self.recorder, self.incarnations[node], self.now
-        if recorder is None:
-            return
-        match effect:
-            case Failed():
-                for counter in range(effect.counter, effect.counter + effect.count):
-                    message = MessageId(node, incarnation, counter)
-                    recorder.about(node, incarnation, now, Kind.FAILED, effect.topic, message, detail=effect.reason)
-            case Cut():
-                recorder.row(node, incarnation, now, Kind.CUT, topic=effect.topic, cut=(effect.last_excluded,))
-            case Subscribed():
-                recorder.row(node, incarnation, now, Kind.SUBSCRIBED, topic=effect.topic, cut=effect.cut)
-            case Unsubscribed():
-                recorder.row(node, incarnation, now, Kind.UNSUBSCRIBED, topic=effect.topic)
-            case Gap():
-                for message in effect.missing:
-                    recorder.about(node, incarnation, now, Kind.GAP, effect.topic, message, detail=effect.reason)
-            case Observe():
-                recorder.observed(node, incarnation, now, effect)
-            case _:
-                assert_never(effect)
+            self.recorder.effect(node, self.incarnations[node], self.now, effect)

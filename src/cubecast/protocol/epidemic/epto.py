@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Effects, Published, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.protocol.epidemic.epto_order import FIRST, Key, Order
 from cubecast.protocol.epidemic.epto_packets import Ball, ClockReply, ClockRequest, Entry
@@ -42,7 +43,7 @@ BALL_BYTES: Final = 1 << 19
 """Payload after which a ball is full; one event alone may be larger."""
 
 
-class Epto:
+class Epto(Handlers):
     """The machine of one process. `settled` are topics it subscribed to before anything was published."""
 
     def __init__(

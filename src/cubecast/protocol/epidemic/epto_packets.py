@@ -1,10 +1,10 @@
 """What EpTO sends: balls of events, and the question of a newcomer for the time."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from cubecast.ids import MessageId, Topic
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.contract import Carried, Packet
 
 
 class Entry(NamedTuple):
@@ -22,6 +22,16 @@ class Ball(Packet):
     """The events a process relays in one round, topic by topic."""
 
     parts: tuple[tuple[Topic, tuple[Entry, ...]], ...]
+    publication: ClassVar[bool] = True
+    bundle: ClassVar[bool] = True
+
+    def carried(self) -> list[Carried]:
+        return [
+            Carried(topic, entry.message, 1)
+            for topic, entries in self.parts
+            for entry in entries
+            if entry.payload is not None
+        ]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import Counter, MessageId, NodeId
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.contract import Carried, Packet
 
 HEADER_BYTES = 20
 SOURCE_BYTES = 2
@@ -40,13 +40,8 @@ class CausalPacket(Packet):
     publication: ClassVar[bool] = True
     bundle: ClassVar[bool] = True
 
-    @property
-    def message(self) -> MessageId:
-        return self.messages[0].message
-
-    @property
-    def payloads(self) -> tuple[bytes, ...]:
-        return tuple(each.payload for each in self.messages)
+    def carried(self) -> list[Carried]:
+        return [Carried(self.topic, each.message, 1) for each in self.messages]
 
     @property
     def size(self) -> int:
@@ -94,13 +89,8 @@ class Bundle(Packet):
     publication: ClassVar[bool] = True
     bundle: ClassVar[bool] = True
 
-    @property
-    def message(self) -> MessageId:
-        return self.messages[0].message
-
-    @property
-    def payloads(self) -> tuple[bytes, ...]:
-        return tuple(each.payload for each in self.messages)
+    def carried(self) -> list[Carried]:
+        return [Carried(self.topic, each.message, 1) for each in self.messages]
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Incarnation, NodeId
+from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTimer
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.topology import cluster_members
@@ -53,7 +54,7 @@ class RunningTest:
         return self.members[self.index]
 
 
-class Diagnosis:
+class Diagnosis(Handlers):
     """The machine of one node. `phase` is when its first round starts: rounds of different nodes need no agreement."""
 
     def __init__(

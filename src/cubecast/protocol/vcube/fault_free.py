@@ -1,14 +1,18 @@
 """What protocols of a model without failures and without timers have to say about both: nothing happens."""
 
 from collections.abc import Hashable
+from typing import ClassVar
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import NodeId, Topic
+from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Effects
 
 
-class FaultFree:
+class FaultFree(Handlers):
     __slots__ = ()
+    sets_timers: ClassVar[bool] = False
+    """A simulator may take a stretch of time at once (`sim.windows`)."""
 
     def on_start(self, now: float) -> Effects:
         return []

@@ -10,7 +10,7 @@ Delivery is in causal order, as in `causal_aggregation`, which it is compared wi
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
@@ -74,6 +74,8 @@ class BundledTopic:
 
 class TimerBundling(Broadcast):
     """The machine of one node."""
+
+    sets_timers: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
+from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Acknowledged, Deliver, Effects, Observe, Published, Send, SetTimer, Unsubscribed
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, PubAck
@@ -52,7 +53,7 @@ class Topic:
         self.received: dict[NodeId, Counter] = {}
 
 
-class VCubePB:
+class VCubePB(Handlers):
     """The machine of one node. `initial` are the subscribers per topic (masks) that everybody knows from the start."""
 
     def __init__(

@@ -16,6 +16,7 @@ from typing import Any, assert_never
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import call_handler
 from cubecast.protocol.effects import (
     Effects,
     Gap,
@@ -26,7 +27,7 @@ from cubecast.protocol.effects import (
     SetTimer,
     Unsubscribed,
 )
-from cubecast.protocol.inputs import Interest
+from cubecast.protocol.inputs import Input, Interest
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
 from cubecast.protocol.vcube.cubecast.inspection import describe, waiting
@@ -131,6 +132,9 @@ class Cubecast:
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
+
+    def handle(self, now: float, given: Input) -> Effects:
+        return call_handler(self, now, given)
 
     def on_peer_down(self, now: float, peer: NodeId) -> Effects:
         """The driver's failure detector suspects the peer; wrong suspicions cost the peer a restart, nothing else."""

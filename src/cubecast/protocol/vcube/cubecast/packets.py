@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, Incarnation, MessageId, Topic
-from cubecast.protocol.contract import Packet
+from cubecast.protocol.contract import Carried, Packet
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.cubecast.vocabulary import (
     Bitmap,
@@ -58,13 +58,8 @@ class Convoy(Packet):
     publication: ClassVar[bool] = True
     bundle: ClassVar[bool] = True
 
-    @property
-    def message(self) -> MessageId:
-        return self.messages[0].message
-
-    @property
-    def payloads(self) -> tuple[bytes, ...]:
-        return tuple(payload for part in self.messages for payload in part.payloads)
+    def carried(self) -> list[Carried]:
+        return [Carried(self.topic, part.message, len(part.payloads)) for part in self.messages]
 
     def publications(self) -> Iterator[Publication]:
         for part in self.messages:

@@ -5,7 +5,8 @@ read with every message should be found without a look-up. So they derive from n
 
 from dataclasses import dataclass, field, fields
 
-from cubecast.ids import Counter, Incarnation, MessageId, Topic
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Carried
 from cubecast.protocol.vcube.cubecast.vocabulary import Bitmap, Dependency, Life, Member, Start
 
 
@@ -61,6 +62,12 @@ class Publication:
         self.born = 0.0
         self.publication = True
         self.bundle = False
+
+    def carried(self) -> tuple[Carried, ...]:
+        return (Carried(self.topic, self.message, len(self.payloads)),)
+
+    def mentions(self) -> tuple[NodeId, ...]:
+        return ()
 
 
 @dataclass(slots=True, init=False)
