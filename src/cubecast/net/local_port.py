@@ -24,7 +24,7 @@ from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
-from cubecast.net.subscriptions import Subscriptions
+from cubecast.net.subscriptions import NOBODY, Subscriptions
 from cubecast.net.turn import Turn
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import MAX_PACKET_BYTES
@@ -180,7 +180,7 @@ class LocalPort:
 
     def hears(self, topic: Topic) -> bool:
         """Does anybody here listen to it, the log apart?"""
-        found, recorder = self._subscriptions.by_topic.get(topic, ()), self.recorder
+        found, recorder = self._subscriptions.by_topic.get(topic, NOBODY).everybody(), self.recorder
         return any(recorder is None or not recorder.is_recording(one.sink) for one in found)
 
     def _check_size(self, topic: Topic, size: int) -> None:
