@@ -41,7 +41,7 @@ def _publication_types() -> dict[str, Any]:
 CUBECAST = Family(
     name="cubecast",
     summary="reliable, gapless, pipelined causal publish/subscribe; what the live system runs",
-    promises=("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P10", "P11", "P12", "P13"),
+    promises=("K0", "K1", "K2", "K3", "P1", "P1b", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P10", "P11", "P12", "P13"),
     packets=(*[None] * 10, *FIRST_PACKETS, None, *LATER_PACKETS),
     make=_make,
     parameters=Parameters,
