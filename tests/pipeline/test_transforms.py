@@ -32,7 +32,7 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
     where = {"run": 0, "path": str(path), "own": True, "deps": False}
     expected = [
         where | {"group": 0, "rows": 2, "low": 3, "high": 3, "cuts": True},
-        where | {"group": 1, "rows": 1, "low": 5, "high": 5, "cuts": False},
+        where | {"group": 1, "rows": 1, "low": 5, "high": 5, "cuts": False, "digests": False},
     ]
     assertDataFrameEqual(found.where("damage is null"), frame(spark, expected, FOOTER))
     (broken,) = found.where("damage is not null").collect()
@@ -41,12 +41,12 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
 
 def group(number: int, rows: int, low: int, high: int) -> dict[str, object]:
     where = {"run": 0, "path": "f", "group": number, "rows": rows, "low": low, "high": high}
-    return where | {"own": True, "deps": number == 1, "cuts": False}
+    return where | {"own": True, "deps": number == 1, "cuts": False, "digests": False}
 
 
 def test_the_heaviest_task_comes_first():
     planned = tasks(pieces([group(n, rows, n, n) for n, rows in enumerate((10, 30, 20))]), {0: "r"}, parallelism=2)
-    part = {"path": "f", "run": 0, "name": "r", "own": True, "deps": False, "cuts": False}
+    part = {"path": "f", "run": 0, "name": "r", "own": True, "deps": False, "cuts": False, "digests": False}
     assert planned == [
         [[part | {"deps": True, "groups": [1]}]],
         [[part | {"groups": [2]}]],
