@@ -9,11 +9,10 @@ from pyspark.testing import assertDataFrameEqual
 from cubecast.pipeline.agreement import agreement
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import FOOTER, REPLAYED, SEQUENCE
-from cubecast.pipeline.judging import total_order
+from cubecast.pipeline.judging import FILE, total_order
 from cubecast.pipeline.layout import footers, pieces, tasks
 from cubecast.pipeline.staging import Run
 from cubecast.pipeline.verdict import PropertyVerdict, RunVerdict, Verification
-from cubecast.pipeline.verify import FILE
 from cubecast.trace.writer import table_of
 from support.histories import parse_rows
 
@@ -27,12 +26,12 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
     path = tmp_path / "nodes.parquet"
     pq.write_table(table_of("r", rows), path, row_group_size=2)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    files = spark.createDataFrame([(0, "r", str(path)), (1, "q", str(tmp_path / "broken.parquet"))], FILE)
+    files = spark.createDataFrame([(0, "r", str(path), 2), (1, "q", str(tmp_path / "broken.parquet"), 2)], FILE)
     found = footers(files)
-    where = {"run": 0, "path": str(path), "own": True, "deps": False}
+    where = {"run": 0, "path": str(path), "own": True, "deps": False, "digests": False}
     expected = [
         where | {"group": 0, "rows": 2, "low": 3, "high": 3, "cuts": True},
-        where | {"group": 1, "rows": 1, "low": 5, "high": 5, "cuts": False, "digests": False},
+        where | {"group": 1, "rows": 1, "low": 5, "high": 5, "cuts": False},
     ]
     assertDataFrameEqual(found.where("damage is null"), frame(spark, expected, FOOTER))
     (broken,) = found.where("damage is not null").collect()

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from cubecast.errors import BadInput, TraceError
-from cubecast.trace.schema import FILE_SUFFIX, OLDEST_VERSION, PROPERTIES, RUN_FILE, SCHEMA_VERSION, WELL_FORMED, is_readable
+from cubecast.trace.schema import (
+    FILE_SUFFIX,
+    OLDEST_VERSION,
+    PROPERTIES,
+    RUN_FILE,
+    SCHEMA_VERSION,
+    WELL_FORMED,
+    is_readable,
+)
 
 CHECKABLE = (*WELL_FORMED, *PROPERTIES)
 

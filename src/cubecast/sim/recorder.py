@@ -50,8 +50,10 @@ class Recorder:
     def published(self, node: NodeId, incarnation: int, time: float, effect: Published) -> None:
         """One row per message of the batch, each depending on the one before it."""
         deps = effect.dependencies
-        for counter, payload in enumerate(effect.payloads, effect.counter):
-            message, digest = MessageId(node, incarnation, counter), digest_of(payload)
+        digests: list[int | None] = [digest_of(payload) for payload in effect.payloads]
+        digests = digests or [None] * effect.count
+        for counter, digest in enumerate(digests, effect.counter):
+            message = MessageId(node, incarnation, counter)
             self.about(node, incarnation, time, Kind.PUBLISH, effect.topic, message, deps=deps, digest=digest)
             deps = (message,)
 

@@ -139,7 +139,7 @@ class _Node:
 
 def _digests(told: list[list[int]], count: int) -> list[int] | list[None]:
     """The digests at the end of a line; journals of older programs have none."""
-    return told[0] if told else [None] * count
+    return told[0] if told and told[0] else [None] * count
 
 
 def _identity(message: list[int] | None) -> dict[str, int]:

@@ -63,7 +63,11 @@ def measurable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     """
     kept, refused = [], []
     for run in runs:
-        wrong = [run.refusal] if run.refusal is not None else [*filter(None, (_wrong(path, run.version) for path in run.files))]
+        wrong = (
+            [run.refusal]
+            if run.refusal is not None
+            else [*filter(None, (_wrong(path, run.version) for path in run.files))]
+        )
         refused += wrong[:1]
         kept += [] if wrong else [run]
     if not kept:
