@@ -70,6 +70,7 @@ Experiment: TypeAlias = Callable[[Effort, Runner], Reproduction]
 # Named by module and imported when asked for: an experiment may need an optional dependency.
 EXPERIMENTS: dict[str, str] = {
     "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce",
+    "epto": "cubecast.experiments.epto.reproduce",
     "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
 }
 
