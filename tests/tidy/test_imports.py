@@ -40,7 +40,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "wire": ("msgspec",),
     "trace": ("pyarrow",),
     "check": ("numpy",),
-    "sim": ("numpy", "numba"),
+    "sim": ("numpy", "numba", "pyarrow"),
     "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "pyarrow", "uvloop", "xxhash"),
     "api": ("msgspec", "pyarrow"),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),

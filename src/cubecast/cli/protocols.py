@@ -49,8 +49,12 @@ def _lines(family: Family) -> list[tuple[str, str]]:
     lines.append(("nodes", f"{size.least} to {size.most}{kind}"))
     if size.roles:
         lines.append(("roles", ", ".join(size.roles)))
-    lines.append(("comes to rest", "yes" if family.rests else "no: a simulation needs --until"))
+    lines.append(("comes to rest", "yes" if _rests(family) else "no: a simulation needs --until"))
     return [*lines, ("described in", family.described)]
+
+
+def _rests(family: Family) -> bool:
+    return family.rests(family.chosen({}))
 
 
 def _to_json(family: Family) -> dict[str, Any]:
@@ -65,7 +69,7 @@ def _to_json(family: Family) -> dict[str, Any]:
         "most_nodes": family.population.most,
         "power_of_two": family.population.power_of_two,
         "roles": list(family.population.roles),
-        "rests": family.rests,
+        "rests": _rests(family),
         "described": family.described,
         "parameters": [
             {

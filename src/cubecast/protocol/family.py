@@ -32,6 +32,8 @@ class Setup:
     """For what the whole population must agree upon, such as a root per topic."""
     open: bool = False
     """Others than `nodes` may come later."""
+    roles: Mapping[NodeId, str] = field(default_factory=dict)
+    """What part each node plays, where a family has parts."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,14 @@ class Population:
     power_of_two: bool = False
     """Ids are places of a hypercube: a place is admitted to, not chosen."""
     roles: tuple[str, ...] = ()
-    """Empty: all nodes are alike."""
+    """Empty: all nodes are alike. Otherwise nodes not told apart play the last."""
+    announced: bool = True
+    """Drivers tell every node who comes and goes. Otherwise a node joins through its contacts and keeps links."""
+
+    def role(self, owner: str, name: str) -> str:
+        if name not in self.roles:
+            raise BadInput(f"{owner} has no role {name!r}; it has {', '.join(self.roles) or 'none'}")
+        return name
 
     def check(self, owner: str, size: int) -> None:
         if not self.least <= size <= self.most:
@@ -106,8 +115,11 @@ class Family:
     """Properties that hold with a probability: measured and reported, never promised."""
     requests: frozenset[type] = frozenset({Publish, Subscribe, Unsubscribe})
     """What an application may ask."""
-    rests: bool = True
-    """Comes to rest when nothing is asked of it; otherwise a simulation needs a horizon."""
+    rests: Callable[[Any], bool] = lambda parameters: True
+    """Whether it comes to rest, with these parameters, when nothing is asked of it; if not, a simulation needs a
+    horizon."""
+    fifo: bool = False
+    """Needs links that keep the order of what is sent."""
     population: Population = field(default_factory=Population)
     nemesis: Nemesis = field(default_factory=Nemesis)
     described: str = ""
@@ -123,6 +135,10 @@ class Family:
         """Its parameters by name with those given, as text, changed."""
         return choose(self.name, self.parameters, given, live=live)
 
+    def chosen(self, given: Mapping[str, str], *, live: bool = False) -> Any:
+        """An instance of its parameters."""
+        return self.parameters(**self.choose(given, live=live))
+
     def factory(self, setup: Setup, given: Mapping[str, str]) -> MakeMachine:
         """How to make the machines of this population, with these parameters changed."""
-        return self.make(setup, self.parameters(**self.choose(given)))
+        return self.make(setup, self.chosen(given))

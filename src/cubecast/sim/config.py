@@ -32,17 +32,28 @@ class SimConfig:
     detection_delay: float | None = None
     seed: int = 1
     coded: bool = False
+    until: float | None = None
+    """The run ends here at the latest; needed by protocols that do not come to rest."""
+    roles: str = ""
+    publishers_from: str = "subscribers"
+    """subscribers, all, or a role."""
+    subscriptions: str = ""
+    """A table of `cubecast workload` in place of `subscribers` and `topics`."""
+    churn_nodes: str = ""
+    join_window: float | None = None
+    """Nodes come one after another within this time; without, all are there from the start."""
+    contacts: int = 1
     settings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         find(self.protocol).population.check(self.protocol, self.nodes)
-        for name in ("messages", "topics"):
+        for name in ("messages", "topics", "contacts"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("processing", "transmission", "payload_bytes", "zipf"):
             if not 0 <= getattr(self, name) < inf:
                 raise BadInput(f"{name} must be a number from 0 on, not {getattr(self, name)}")
-        for name in ("window", "churn_session", "detection_delay"):
+        for name in ("window", "churn_session", "detection_delay", "until", "join_window"):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise BadInput(f"{name} must be positive and finite, not {value}")

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from cubecast import __version__
+from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Family
@@ -16,12 +17,21 @@ from cubecast.sim.faults import parse_faults
 from cubecast.sim.network import Network
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
-from cubecast.sim.scenario import machines
+from cubecast.sim.scenario import Coming, Contacts, machines, parse_churn, parse_roles
 from cubecast.sim.statistics import report
+from cubecast.sim.subscription_table import read_subscriptions
+from cubecast.sim.windows import sets_timers
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.writer import TraceWriter
 from cubecast.wire.codec import codec_of
+
+TOLD_WITHIN = 100.0
+"""How soon everybody hears of who came or left, u.t., unless a detection delay is given."""
+SLICE = 50_000.0
+QUIET = 20
+"""Slices in which nothing but upkeep happens, after which a protocol is held not to rest."""
+MOST_SLICES = 2000
 
 
 @dataclass
@@ -37,8 +47,9 @@ class Simulation:
         """To the end; the figures of the run."""
         started = perf_counter()
         self.world.start()
-        self.world.run()
-        self.world.finish()
+        rested = self._to_the_end()
+        if rested:
+            self.world.finish()
         seconds = perf_counter() - started
         world = self.world
         return {
@@ -48,30 +59,56 @@ class Simulation:
             "digest": world.statistics.digest(),
             **report(world.statistics, world.network),
             "simulated_time": world.now,
+            "rested": rested,
             "events": world.events,
             "wall_seconds": seconds,
             "events_per_second": world.events / seconds if seconds else 0.0,
         }
 
+    def _to_the_end(self) -> bool:
+        """Whether nothing was left to do. What a horizon cuts off in the middle leaves histories open."""
+        config, world = self.config, self.world
+        if config.until is not None:
+            return world.run(config.until) or world.is_settled()
+        if not any(map(sets_timers, world.machines.values())):
+            return world.run()
+        until, quiet, delivered = 0.0, 0, -1
+        while not world.run(until := until + SLICE):
+            busy = world.statistics.deliveries != delivered or world.has_agenda() or not world.is_settled()
+            quiet, delivered = 0 if busy else quiet + 1, world.statistics.deliveries
+            if quiet == QUIET or until >= MOST_SLICES * SLICE:
+                raise BadInput(f"{config.protocol} does not come to rest; say with --until when the run ends")
+        return True
+
 
 def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: bool = False) -> Simulation:
     """Build the world a configuration describes; nothing has happened in it yet."""
     family = find(config.protocol)
+    if config.until is None and not family.rests(family.chosen(config.settings)):
+        raise BadInput(f"{config.protocol} does not come to rest with these parameters; say with --until when to end")
     kind = workload.parse_workload(config.workload)
     schedule = parse_faults(config.faults)
     nodes = list(range(config.nodes))
-    topics = workload.Topics(config.topics, config.zipf, stream(config.seed, "topics"))
-    members = _draw_members(config, nodes, topics.names)
-    make = machines(family, config.seed, config.nodes, nodes, members, config.settings)
+    members, topics = _draw_members(config, nodes)
+    first = nodes[:1] if config.join_window is not None else nodes
+    contacts: Contacts = {}
+    roles = parse_roles(family, config.roles, nodes)
+    settled = members if config.join_window is None else dict[str, list[NodeId]]()
+    is_open = config.join_window is not None or bool(config.churn_nodes)
+    make = machines(
+        family, config.seed, config.nodes, first, settled, config.settings,
+        roles=roles, contacts=contacts, is_open=is_open,
+    )  # fmt: skip
     delay = parse_delay(config.propagation, stream(config.seed, "network"), config.nodes)
-    network = Network(
-        config.nodes, delay, config.processing, config.transmission, config.fifo_links, config.queued_control
-    )
-    world = World(nodes, make, network, codec_of(family), recorder=recorder, coded=config.coded, careful=careful)
-    for topic, some in members.items():
+    fifo = config.fifo_links or family.fifo
+    network = Network(config.nodes, delay, config.processing, config.transmission, fifo, config.queued_control)
+    absent = [node for node in nodes if node not in first]
+    options: dict[str, Any] = {"recorder": recorder, "coded": config.coded, "careful": careful, "absent": absent}
+    world = World(nodes, make, network, codec_of(family), **options)
+    for topic, some in settled.items():
         for node in some:
             world.subscriptions[node].add(topic)
-    publishers = _draw_publishers(config, members[topics.names[0]])
+    publishers = _draw_publishers(config, members[topics.names[0]], nodes, roles)
     workload.install(
         kind,
         world,
@@ -83,10 +120,31 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
         rng=stream(config.seed, "workload"),
     )
     fault_injection.install(schedule, world, stream(config.seed, "faults"), detection_delay=config.detection_delay)
+    _install_coming(config, family, world, contacts, members, absent)
     if config.churn_session is not None:
         for topic in topics.names:
             churn.install(world, topic, config.churn_session, config.window, stream(config.seed, "churn", topic))
     return Simulation(config, family, world, publishers)
+
+
+def _install_coming(
+    config: SimConfig,
+    family: Family,
+    world: World,
+    contacts: Contacts,
+    members: dict[str, list[NodeId]],
+    absent: list[NodeId],
+) -> None:
+    rng = stream(config.seed, "coming")
+    within = TOLD_WITHIN if config.detection_delay is None else config.detection_delay
+    coming = Coming(world, family, contacts, rng, contacts_each=config.contacts, told_within=within)
+    if config.join_window is not None:
+        wishes = {node: [topic for topic, some in members.items() if node in some] for node in world.nodes}
+        for topic in wishes[0]:
+            world.at(0.0, world.subscribe, 0, topic)
+        coming.gather(absent, config.join_window, wishes)
+    if config.churn_nodes:
+        coming.churn(*parse_churn(config.churn_nodes), config.window)
 
 
 def simulate(config: SimConfig) -> dict[str, Any]:
@@ -119,13 +177,27 @@ def run_info(config: SimConfig) -> RunInfo:
     )
 
 
-def _draw_members(config: SimConfig, nodes: list[NodeId], topics: list[str]) -> dict[str, list[NodeId]]:
-    rng = stream(config.seed, "members")
-    count = config.count("subscribers", len(nodes))
-    return {topic: sorted(rng.sample(nodes, count)) for topic in topics}
+def _draw_members(config: SimConfig, nodes: list[NodeId]) -> tuple[dict[str, list[NodeId]], workload.Topics]:
+    rng = stream(config.seed, "topics")
+    if config.subscriptions:
+        members = read_subscriptions(Path(config.subscriptions), len(nodes))
+        return members, workload.Topics(len(members), config.zipf, rng, members)
+    topics = workload.Topics(config.topics, config.zipf, rng)
+    rng, count = stream(config.seed, "members"), config.count("subscribers", len(nodes))
+    return {topic: sorted(rng.sample(nodes, count)) for topic in topics.names}, topics
 
 
-def _draw_publishers(config: SimConfig, members: list[NodeId]) -> list[NodeId]:
-    """Publishers are drawn among the subscribers: that is what VCube-PS allows."""
-    count = config.count("publishers", len(members))
-    return sorted(stream(config.seed, "publishers").sample(members, count))
+def _draw_publishers(
+    config: SimConfig, members: list[NodeId], nodes: list[NodeId], roles: dict[NodeId, str]
+) -> list[NodeId]:
+    """Drawn among the subscribers unless told otherwise: that is what VCube-PS allows."""
+    match config.publishers_from:
+        case "subscribers":
+            among = members
+        case "all":
+            among = nodes
+        case role:
+            find(config.protocol).population.role(config.protocol, role)
+            among = [node for node in nodes if roles.get(node) == role]
+    count = config.count("publishers", len(among))
+    return sorted(stream(config.seed, "publishers").sample(among, count))

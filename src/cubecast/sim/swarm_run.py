@@ -8,6 +8,7 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.effects import Deliver
 from cubecast.protocol.families import find
+from cubecast.protocol.family import Family
 from cubecast.sim import fault_injection
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.lives import MachineFactory
@@ -26,6 +27,7 @@ HINTS = 3
 CALM = 3
 """A world with perpetual timers is at rest when nobody waits for anything this many looks in a row."""
 LOOK_EVERY = 2000.0
+CONTACTS = 3
 
 Wrap = Callable[[MachineFactory], MachineFactory]
 """Tests plant bugs by wrapping the factory of machines."""
@@ -58,10 +60,18 @@ def run(
 ) -> Outcome:
     """Run it; `promises` in place of the protocol's own let one see what it does not promise."""
     family = find(schedule.protocol)
-    make = machines(family, schedule.seed, schedule.size, schedule.nodes, schedule.members, schedule.settings)
+    make = machines(
+        family,
+        schedule.seed,
+        schedule.size,
+        schedule.nodes,
+        schedule.members,
+        schedule.settings,
+        contacts=_contacts(schedule, family),
+    )
     promises = family.promises if promises is None else promises
     delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
-    network = Network(schedule.size, delay, fifo_links=schedule.fifo_links)
+    network = Network(schedule.size, delay, fifo_links=schedule.fifo_links or family.fifo)
     events: list[Event] = []
     world = World(
         schedule.nodes,
@@ -83,6 +93,15 @@ def run(
     return Outcome(info, events, stuck, interests_known=world.interests_known)
 
 
+def _contacts(schedule: Schedule, family: Family) -> dict[NodeId, tuple[NodeId, ...]]:
+    """Whom each node may turn to first, in a family whose nodes nobody announces."""
+    if family.population.announced:
+        return {}
+    rng = stream(schedule.seed, "contacts")
+    others = {node: [one for one in schedule.nodes if one != node] for node in schedule.nodes}
+    return {node: tuple(rng.sample(some, min(CONTACTS, len(some)))) for node, some in others.items()}
+
+
 def _install(schedule: Schedule, world: World) -> None:
     for topic, nodes in schedule.members.items():
         for node in nodes:
@@ -93,7 +112,7 @@ def _install(schedule: Schedule, world: World) -> None:
         world.at(at, world.suspect, node, peer)
     rng = stream(schedule.seed, "faults")
     fault_injection.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
-    for k in range(HINTS):
+    for k in range(HINTS if find(schedule.protocol).population.announced else 0):
         world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world)
     if schedule.reactions:
         _react(schedule, world, stream(schedule.seed, "reactions"))

@@ -105,8 +105,9 @@ class Windows:
         self._calendar.add(sent.taken(stable(window.place[by])), freight)
 
 
-def _sets_timers(machine: Any) -> Any:
-    return getattr(type(machine), "sets_timers", True)
+def sets_timers(machine: Any) -> bool:
+    said: bool = getattr(type(machine), "sets_timers", True)
+    return said
 
 
 def outstanding(world: "World") -> tuple[Arrivals, list[Any]] | None:
@@ -116,7 +117,7 @@ def outstanding(world: "World") -> tuple[Arrivals, list[Any]] | None:
     when something else than publications is on the agenda.
     """
     scheduler, machines = world.network.scheduler, world.machines.values()
-    if any(map(_sets_timers, machines)) or not world.silent or not world.network.lookahead:
+    if any(map(sets_timers, machines)) or not world.silent or not world.network.lookahead:
         return None
     rows = list[tuple[float, NodeId, int, Any]]()
     for time, _, node, sender, packet in scheduler.outstanding():

@@ -1,7 +1,7 @@
 """Who publishes what when. A workload is data; `install` turns it into scheduled calls on a world."""
 
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
@@ -68,14 +68,23 @@ def parse_workload(text: str) -> Workload:
 class Topics:
     """Topic names, and how often each is published on: uniformly or by Zipf's law with some exponent."""
 
-    def __init__(self, count: int, exponent: float, rng: Random) -> None:
-        self.names = [f"t{k}" for k in range(count)] if count > 1 else ["t"]
+    def __init__(
+        self, count: int, exponent: float, rng: Random, members: Mapping[str, Sequence[NodeId]] | None = None
+    ) -> None:
+        """With `members` they are their names, and a publisher draws among those it subscribes to."""
+        self.names = list(members or ()) or ([f"t{k}" for k in range(count)] if count > 1 else ["t"])
+        self._wanted: dict[NodeId, list[str]] = {}
+        for topic, some in (members or {}).items():
+            for node in some:
+                self._wanted.setdefault(node, []).append(topic)
         self._shares = list(accumulate((k + 1) ** -exponent for k in range(count)))
         self._rng = rng
 
-    def draw(self) -> str:
+    def draw(self, node: NodeId | None = None) -> str:
         if len(self.names) == 1:
             return self.names[0]
+        if node in self._wanted:
+            return self._rng.choice(self._wanted[node])
         return self.names[bisect(self._shares, self._rng.random() * self._shares[-1])]
 
 
@@ -99,13 +108,13 @@ def install(
         case Uniform():
             for node in publishers:
                 for time in sorted(rng.uniform(0, window) for _ in range(messages)):
-                    publish_at(time, node, topics.draw())
+                    publish_at(time, node, topics.draw(node))
         case Poisson(mean):
             for node in publishers:
                 time = 0.0
                 for _ in range(messages):
                     time += rng.expovariate(1 / mean)
-                    publish_at(time, node, topics.draw())
+                    publish_at(time, node, topics.draw(node))
         case Periodic(period):
             _periodic(world, topics, period, window, payload, rng)
         case Respond(first, wait):

@@ -201,6 +201,11 @@ class World(Lives):
         for node in self.present():
             self._record(node, Kind.QUIESCENT)
 
+    def has_agenda(self) -> bool:
+        """Whether something else than timers and packets is still to come."""
+        timers = set(self._timers.values())
+        return any(event[2] == CALL and event[1] not in timers for event in self._scheduler.outstanding())
+
     def is_settled(self) -> bool:
         """Whether nobody waits for anything and no message is under way: what goes on is upkeep."""
         if any(self.machines[node].waiting() for node in self.present()):
@@ -304,7 +309,7 @@ class World(Lives):
         key, incarnation = (node, effect.timer), self.incarnations[node]
 
         def fire() -> None:
-            if self._timers.get(key) != token or self.incarnations[node] != incarnation or node in self.crashed:
+            if self._timers.get(key) != token or self.incarnations[node] != incarnation or self.is_gone(node):
                 return
             if node in self.paused:
                 self.paused[node].append((self.now, 0, CALL, fire, ()))

@@ -8,7 +8,7 @@ from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, S
 from cubecast.protocol.inputs import Follow, Publish, Subscribe, Unsubscribe
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS, Convoy, Part
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
+from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.topology import MAX_DIMENSION, dimension_of, mask_of
 
@@ -62,6 +62,7 @@ CUBECAST = Family(
     ),
     packets=(*[None] * 10, *FIRST_PACKETS, None, *LATER_PACKETS),
     make=_make,
+    rests=lambda parameters: parameters.detection is Detection.DRIVER,
     parameters=Parameters,
     requests=frozenset({Publish, Subscribe, Unsubscribe, Follow}),
     population=Population(2, 1 << MAX_DIMENSION, power_of_two=True),
