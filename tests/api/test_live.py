@@ -204,7 +204,7 @@ def test_bad_input_is_told_in_one_line():
                 await ann.publish("t", bytes(1001))
             with pytest.raises(BadInput, match="in use"):
                 await cubecast.Node(listen=ann.address).start()
-            with pytest.raises(BadInput, match="belongs to cluster"):
+            with pytest.raises(BadInput, match="does not belong to cluster"):
                 await cubecast.connect(ann.address, cluster="other")
         with pytest.raises(BadInput):
             cubecast.Node(listen="nowhere")

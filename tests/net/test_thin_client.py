@@ -221,7 +221,7 @@ def test_bad_input_is_refused_with_the_reason():
         ann = await connected(door)
         with pytest.raises(BadInput, match=str(LARGEST)):
             await ann.publish("t", bytes(LARGEST + 1))
-        with pytest.raises(BadInput, match="belongs to cluster"):
+        with pytest.raises(BadInput, match="does not belong to cluster"):
             await connected(door, cluster="elsewhere")
         with pytest.raises(BadInput, match="at least one node"):
             await connected()

@@ -21,6 +21,7 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     live = LiveNode(config)
+    live.on_broken = stop.set
     set_up(config.logging, live.identity)
     live.reloads.append(_prepare_logs)
     reloader = Reloader(NodeConfig, config, read, live.reloads)
@@ -37,6 +38,8 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
     await stopping
     notify("STOPPING=1")
     await live.close()
+    if live.broken is not None:
+        raise live.broken
 
 
 def _reload(reloader: Reloader[NodeConfig]) -> None:

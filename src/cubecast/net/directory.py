@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from cubecast.ids import Incarnation, NodeId
-from cubecast.net.handshake import UNHEARD_OF, Place, Refused
+from cubecast.net.handshake import LAST_INCARNATION, UNHEARD_OF, Place, Refused
 
 RESERVED_FOR = 5.0
 """Seconds for which an id that was offered to somebody is not offered to anybody else."""
@@ -59,6 +59,8 @@ class Directory:
             if not 0 <= wanted < size:
                 return Refused(f"id {wanted} does not exist in a cube of {size}; ids are 0 to {size - 1}", retry=False)
             known = self.places.get(wanted)
+            if known is not None and known.incarnation >= LAST_INCARNATION:
+                return Refused(f"id {wanted} has lived all its incarnations; take another one", retry=False)
             if known is not None and self._is_held(known):
                 return Refused(f"id {wanted} is in use by the node at {known.address}", retry=False)
             return self._reserve(now, instance, wanted)
@@ -76,7 +78,7 @@ class Directory:
 
     def _is_free(self, now: float, instance: bytes, node: NodeId) -> bool:
         known = self.places.get(node)
-        if known is not None and self._is_held(known):
+        if known is not None and (self._is_held(known) or known.incarnation >= LAST_INCARNATION):
             return False
         holder, since = self._offered.get(node, (instance, now))
         return holder == instance or now - since > RESERVED_FOR

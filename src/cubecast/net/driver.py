@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
-from cubecast.errors import RemoteProtocolError
+from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.turn import Turn
 from cubecast.protocol.effects import (
@@ -96,6 +96,8 @@ class Driver:
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
+        self.on_broken: Callable[[Exception], None] = lambda error: None
+        """Told when a step failed; nothing is done any more."""
         self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
@@ -131,8 +133,20 @@ class Driver:
             self._apply(now, effects)
             while self._inputs:
                 self._step(*self._inputs.popleft())
+        except (RemoteProtocolError, LocalProtocolError):
+            raise
+        except Exception as error:
+            self._break(error)
         finally:
             self._is_busy = False
+
+    def _break(self, error: Exception) -> None:
+        """A mistake of ours in the middle of a step: what the machine knows and what was done may differ from now on,
+        so this node says nothing any more."""
+        log.critical("this node stops, because a step of its protocol failed", exc_info=error)
+        self._inputs.clear()
+        self.stop()
+        self.on_broken(error)
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -149,6 +163,10 @@ class Driver:
             self._step(name, now, arguments)
             while self._inputs:
                 self._step(*self._inputs.popleft())
+        except (RemoteProtocolError, LocalProtocolError):
+            raise
+        except Exception as error:
+            self._break(error)
         finally:
             self._is_busy = False
 

@@ -4,57 +4,72 @@ Whoever dialled greets; the other side answers with `Accepted`, or with `Refused
 another node (`Greeting`), somebody who wants to become a node (`JoinRequest`), a thin client (`ClientGreeting`).
 """
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
 VERSION = 1
 OLDEST_VERSION = 1
 MAGIC = "cubecast"
 UNHEARD_OF = -1
 """The incarnation of a place that is known from a cluster file only: whoever lives there is newer."""
+LAST_INCARNATION = (1 << 31) - 1
+"""What traces, logs and the memory of a node have room for; a node that lived it needs another id."""
+
+# What is outside of these is refused when it is read, whatever anybody would have done with it. Ids are compared with
+# the cube's size where that is known, so that the answer can say how large it is.
+Version = Annotated[int, Meta(ge=0, le=1 << 16)]
+Id = Annotated[int, Meta(ge=-(1 << 31), lt=1 << 31)]
+Lived = Annotated[int, Meta(ge=UNHEARD_OF, le=LAST_INCARNATION)]
+Instance = Annotated[bytes, Meta(min_length=1, max_length=64)]
+Name = Annotated[str, Meta(max_length=256)]
+Secret = Annotated[str, Meta(max_length=4096)]
+Text = Annotated[str, Meta(max_length=4096)]
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
     """Where a node lives: `instance` is drawn anew by every process, so two that claim one id are told apart."""
 
-    node: int
-    incarnation: int
-    instance: bytes
-    address: str
+    node: Id
+    incarnation: Lived
+    instance: Annotated[bytes, Meta(max_length=64)]
+    """Empty for one that is known from a cluster file only."""
+    address: Name
 
 
 class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="node"):
     magic: str
-    oldest: int
-    newest: int
-    cluster: str
+    oldest: Version
+    newest: Version
+    cluster: Name
     place: Place
 
 
 class JoinRequest(msgspec.Struct, frozen=True, array_like=True, tag="join"):
     magic: str
-    oldest: int
-    newest: int
-    cluster: str
-    instance: bytes
-    wanted: int | None
+    oldest: Version
+    newest: Version
+    cluster: Name
+    instance: Instance
+    wanted: Id | None
     """The id it would like, or None."""
-    attempt: int = 0
+    attempt: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0
     """How often it was refused before."""
 
 
 class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client"):
     magic: str
-    oldest: int
-    newest: int
-    cluster: str
-    name: str
-    token: str | None = None
+    oldest: Version
+    newest: Version
+    cluster: Name
+    name: Name
+    token: Secret | None = None
     """Proves who it is, where that is asked for. It is part of the first message so that no address holds it."""
-    key: str | None = None
+    key: Name | None = None
     """The name of a principal whose private key it has: it asks for a challenge."""
 
     def __repr__(self) -> str:
@@ -64,31 +79,31 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
 class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof"):
     """The answer to a challenge, instead of a second greeting."""
 
-    signature: bytes
+    signature: Annotated[bytes, Meta(max_length=4096)]
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
     version: int
     place: Place
     """Of the node that answers."""
-    dimension: int
-    places: list[Place]
+    dimension: Annotated[int, Meta(ge=1, le=MAX_DIMENSION)]
+    places: Annotated[list[Place], Meta(max_length=1 << MAX_DIMENSION)]
     """Everybody it knows."""
-    offer: tuple[int, int] | None = None
+    offer: tuple[Annotated[int, Meta(ge=0, lt=1 << MAX_DIMENSION)], Lived] | None = None
     """For somebody who joins: an id that is free and the incarnation to take it in."""
 
 
 class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge"):
     """For a client that says to have a key: sign this."""
 
-    challenge: bytes
+    challenge: Annotated[bytes, Meta(max_length=4096)]
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
-    reason: str
+    reason: Text
     retry: bool
     """Whether asking again, for another id or incarnation, can help."""
-    newest_incarnation: int = -1
+    newest_incarnation: Lived = UNHEARD_OF
 
 
 Opening: TypeAlias = Greeting | JoinRequest | ClientGreeting
@@ -113,6 +128,8 @@ def decode_opening(frame: bytes) -> Opening:
         raise RemoteProtocolError(f"this is not a cubecast greeting: {error}") from None
     if opening.magic != MAGIC:
         raise RemoteProtocolError("this is not a cubecast greeting")
+    if isinstance(opening, Greeting) and (opening.place.incarnation < 0 or not opening.place.instance):
+        raise RemoteProtocolError("a node that greets lives, in an incarnation and a process of its own")
     return opening
 
 
@@ -145,5 +162,6 @@ def objection(opening: Opening, cluster: str) -> Refused | None:
         ours = f"{OLDEST_VERSION} to {VERSION}"
         return Refused(f"no protocol version in common: you speak {theirs}, this node {ours}", retry=False)
     if opening.cluster != cluster:
-        return Refused(f"this node belongs to cluster {cluster!r}, not {opening.cluster!r}", retry=False)
+        # Its name is not for everybody who calls.
+        return Refused(f"this node does not belong to cluster {opening.cluster!r}; name its own", retry=False)
     return None

@@ -8,9 +8,8 @@ from pathlib import Path
 from cubecast.errors import BadInput
 from cubecast.ids import Incarnation
 from cubecast.net.config import NodeConfig
+from cubecast.net.handshake import LAST_INCARNATION
 from cubecast.net.log.segments import sync_directory
-
-MOST_INCARNATIONS = 1 << 31
 
 
 def claim(config: NodeConfig) -> Callable[[], None]:
@@ -21,7 +20,8 @@ def claim(config: NodeConfig) -> Callable[[], None]:
     if config.data is None:
         return lambda: None
     try:
-        config.data.mkdir(parents=True, exist_ok=True)
+        config.data.parent.mkdir(parents=True, exist_ok=True)
+        config.data.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(config.data, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise BadInput(f"{config.data} cannot be this node's data directory: {error.strerror}") from None
@@ -42,7 +42,7 @@ def last_incarnation(config: NodeConfig) -> Incarnation:
         return -1
     try:
         found = int(path.read_text())
-        if not 0 <= found < MOST_INCARNATIONS:
+        if not 0 <= found <= LAST_INCARNATION:
             raise ValueError
         return found
     except OSError as error:
@@ -53,6 +53,8 @@ def last_incarnation(config: NodeConfig) -> Incarnation:
 
 def remember(config: NodeConfig, incarnation: Incarnation) -> None:
     """On the disk before anything is said under this name: a log may hold what was said under the one before."""
+    if incarnation > LAST_INCARNATION:
+        raise BadInput(f"this id has lived {LAST_INCARNATION} incarnations, as others say: take another one with --id")
     path = _memory(config)
     if path is None:
         return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cubecast.errors import BadInput, Closed
+from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.clients import Clients
@@ -15,7 +15,7 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
-from cubecast.net.handshake import VERSION, Accepted, Place, Refused
+from cubecast.net.handshake import LAST_INCARNATION, VERSION, Accepted, Place, Refused
 from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.local_port import LocalPort
@@ -25,6 +25,7 @@ from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
 from cubecast.net.security.dialling import for_node
+from cubecast.net.security.exposure import exposures
 from cubecast.net.security.login import node_login
 from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
@@ -85,6 +86,11 @@ class LiveNode:
         self._driver: Driver | None = None
         self._active: asyncio.Future[None] | None = None
         self._closed = self._is_filled = False
+        self.broken: CubecastError | None = None
+        """Why this node stopped by itself."""
+        self.on_broken: Callable[[], None] = lambda: None
+        """Told when it has."""
+        self._breaking: asyncio.Task[None] | None = None
         self._give_back: Callable[[], None] = lambda: None
         """Gives up the data directory."""
 
@@ -110,6 +116,8 @@ class LiveNode:
             log.warning(warning)
         try:
             self._give_back = claim(self.config)
+            for exposure in exposures(self.config):
+                log.warning(exposure)
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
@@ -197,6 +205,7 @@ class LiveNode:
         )
         self._driver.watcher = self._stepped
         self._driver.on_suspect = self._on_suspect
+        self._driver.on_broken = self._on_broken
         if self.observer is not None:
             self.observer.attach(self._driver)
         self._events.packets = self._driver.packets
@@ -331,6 +340,18 @@ class LiveNode:
         while self._waiting():
             await asyncio.sleep(REST_CHECKED_EVERY)
 
+    def _on_broken(self, error: Exception) -> None:
+        """Better no member than one that answers its peers and delivers nothing."""
+        self.broken = CubecastError(f"this node stopped, because a step of its protocol failed: {error!r}")
+        self._breaking = asyncio.ensure_future(self._stop_broken(self.broken))
+
+    async def _stop_broken(self, error: CubecastError) -> None:
+        self.port.shut(error)
+        try:
+            await self._shut()
+        finally:
+            self.on_broken()
+
     async def _shut(self) -> None:
         self._closed = True
         if self._active is not None and not self._active.done():
@@ -338,7 +359,7 @@ class LiveNode:
             self._active.exception()  # whoever starts it gets it; if nobody does, that is no mistake
         if self._driver is not None:
             self._driver.stop()
-            self._driver.end_journal(at_rest=not self._waiting())
+            self._driver.end_journal(at_rest=self.broken is None and not self._waiting())
         self.clients.close()
         self._peers.close()
         if self.observer is not None:
@@ -346,7 +367,7 @@ class LiveNode:
         if self.web is not None:
             await self.web.close()
         await self.reception.close()
-        self.port.shut(None)
+        self.port.shut(self.broken)
         if self.port.recorder is not None:
             await self.port.recorder.close()
         give_back, self._give_back = self._give_back, lambda: None
@@ -417,7 +438,9 @@ class LiveNode:
 
     def _on_refused(self, refusal: Refused) -> None:
         """Somebody does not accept who we are."""
-        if refusal.newest_incarnation >= self.place.incarnation:
+        if refusal.newest_incarnation >= LAST_INCARNATION:
+            log.error("a node says that this id has lived all its incarnations: %s", refusal.reason)
+        elif refusal.newest_incarnation >= self.place.incarnation:
             self._call("on_expelled", refusal.newest_incarnation)
         elif refusal.retry:
             log.info("a refusal of an incarnation that is over: %s", refusal.reason)

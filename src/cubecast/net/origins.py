@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
 from cubecast.errors import BadInput
+from cubecast.net.visible import visible
 
 ANY = "*"
 
@@ -46,4 +47,6 @@ class Origins:
         parts = split_origin(origin)
         if parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower():
             return None
-        return f"pages of {origin[:200]} may not use this node; whoever runs it can allow them with --ws-origin"
+        return (
+            f"pages of {visible(origin[:200])} may not use this node; whoever runs it can allow them with --ws-origin"
+        )

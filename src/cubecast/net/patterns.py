@@ -19,7 +19,8 @@ ONE, REST = "*", ">"
 _Tree: TypeAlias = dict[str, "_Tree"]
 _END = ""
 """No word: here a pattern ends."""
-_word = re.compile(r"[^\s.*>\x00-\x1f\x7f]+")
+_word = re.compile(r"[^\s.*>\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+"""Nothing that steers a terminal, turns the direction of writing or cannot be seen: two topics look different."""
 
 
 @lru_cache(maxsize=4096)
@@ -122,5 +123,6 @@ def _check_word(word: str, text: str, what: str) -> None:
         raise BadInput(f"{what} {text!r} has an empty word: words are joined by single dots")
     if not _word.fullmatch(word):
         raise BadInput(
-            f"{what} {text!r}: {word!r} holds a space, a control character or a wildcard among other characters"
+            f"{what} {text!r}: {word!r} holds a space, a character that is not seen or turns others round, "
+            "or a wildcard among other characters"
         )

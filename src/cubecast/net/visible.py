@@ -7,7 +7,7 @@ separators of lines and paragraphs, and what turns the direction of writing beco
 import re
 from functools import lru_cache
 
-_UNSAFE = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSAFE = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _of_a_line = re.compile(f"[{_UNSAFE}\n]")
 _of_lines = re.compile(f"[{_UNSAFE}]")
 

@@ -124,7 +124,11 @@ OPENINGS = {
     "a client that greets": (lambda: _client(), _greets(3), "your certificate is for client mallory"),
     "a node of another cluster that joins": (lambda: _node(cluster="other"), _joins(), "of cluster 'other'"),
     "a node of another cluster that greets": (lambda: _node(cluster="other"), _greets(3), "of cluster 'other'"),
-    "a node that names another cluster": (lambda: _node(), _joins(cluster="other"), "belongs to cluster 'cubecast'"),
+    "a node that names another cluster": (
+        lambda: _node(),
+        _joins(cluster="other"),
+        "does not belong to cluster 'other'",
+    ),
     "node 3 that joins as 5": (lambda: _node(nodes=(3,)), _joins(5), "you may not be node 5"),
     "node 3 that greets as 5": (lambda: _node(nodes=(3,)), _greets(5), "you may not be node 5"),
     "node 3 that greets as the one it calls": (lambda: _node(nodes=(3,)), _greets(0), "you may not be node 0"),

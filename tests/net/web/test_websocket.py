@@ -104,7 +104,7 @@ def test_a_browser_that_does_not_read_is_held_back_and_then_cut_off():
 
 def test_what_is_no_greeting_ends_the_connection():
     async def main():
-        joiner = encode_opening(JoinRequest(MAGIC, VERSION, VERSION, "cubecast", b"", None))
+        joiner = encode_opening(JoinRequest(MAGIC, VERSION, VERSION, "cubecast", b"x", None))
         cases = [
             (b"\xc1", WSCloseCode.PROTOCOL_ERROR, "greeting"),
             (b"\x90", WSCloseCode.PROTOCOL_ERROR, "greeting"),
@@ -198,7 +198,7 @@ def test_refusals_say_why_and_whether_to_come_back():
     async def main():
         async with endpoint(most=1) as node:
             cases = [
-                (greeting(cluster="elsewhere"), False, "belongs to cluster"),
+                (greeting(cluster="elsewhere"), False, "does not belong to cluster"),
                 (greeting(versions=(7, 9)), False, "no protocol version in common"),
             ]
             for opening, retry, said in cases:

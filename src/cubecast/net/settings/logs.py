@@ -31,6 +31,8 @@ def set_up(config: Logging, identity: Identity | None = None) -> None:
         written.addFilter(Repeats())
         root.addHandler(written)
         root.propagate = False
+        logging.getLogger().addHandler(written)  # what libraries say is written in the same lines
+        logging.captureWarnings(True)
     for handler in root.handlers:
         former = handler.formatter
         if identity is None and isinstance(former, Lines):

@@ -13,6 +13,7 @@ from aiohttp import web
 from cubecast.net.addresses import Address
 from cubecast.net.origins import split_origin
 from cubecast.net.security.listening import is_loopback
+from cubecast.net.visible import visible
 from cubecast.net.web import pages
 
 WEBSOCKET = "/ws"
@@ -50,7 +51,7 @@ class Gate:
         host = split_origin(f"//{request.host}").hostname or ""
         if self._is_local and not is_loopback(host):
             # A foreign name that was made to point here, so that a browser takes us for its page's own server.
-            raise web.HTTPForbidden(text=f"this node serves loopback only and is not called {host}\n")
+            raise web.HTTPForbidden(text=f"this node serves loopback only and is not called {visible(host)}\n")
         origin = request.headers.get("Origin")
         if origin is not None and request.path != WEBSOCKET and split_origin(origin).netloc != request.host:
             raise web.HTTPForbidden(text="this page belongs to somebody else\n")

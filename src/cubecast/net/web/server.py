@@ -5,7 +5,9 @@ Every area is a module with a function `routes(node)`; `AREAS` is where it is re
 
 import asyncio
 import errno
+import logging
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -41,7 +43,34 @@ WITHOUT_TLS = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
     b"this node serves its pages over TLS only: say https\n"
 )
+SERVER = "cubecast"
+"""What answers call the server: which versions of what it is made of is nobody's business."""
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+log = logging.getLogger(__name__)
+
+
+class _Handler(web.RequestHandler):
+    """One connection. What goes wrong is a line of the node's log, and what a caller did wrong no traceback."""
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.error("a request failed: %s %s", request.method, request.path, exc_info=exc)
+            message = "this node made a mistake, and has logged it"
+        else:
+            log.info("not understood: %s", message or exc, extra={"client": request.remote})
+        answer = web.Response(
+            status=status, text=f"{message or 'bad request'}\n", headers={"Server": SERVER, **HEADERS}
+        )
+        answer.force_close()
+        return answer
+
+
+async def _named(_: web.Request, answer: web.StreamResponse) -> None:
+    answer.headers["Server"] = SERVER
 
 
 class WebServer:
@@ -59,6 +88,7 @@ class WebServer:
         self.address = address
         self.gate = Gate(address)
         self._app = web.Application(middlewares=[self._guarded], client_max_size=MOST_BODY)
+        self._app.on_response_prepare.append(_named)
         for routes in AREAS:
             self._app.add_routes(routes(node))
 
@@ -70,10 +100,8 @@ class WebServer:
         """Listen; where."""
         runner = web.AppRunner(
             self._app,
-            access_log=None,
             handle_signals=False,
             shutdown_timeout=CLOSING_TIME,
-            keepalive_timeout=KEPT_FOR,
         )
         await runner.setup()
         asked = self._asked
@@ -91,8 +119,11 @@ class WebServer:
         """The port."""
         http: Any = runner.server  # its type does not say what it makes
 
+        loop = asyncio.get_running_loop()
+
         def protocol(known: Stranger | None = None) -> asyncio.Protocol:
-            return self.callers.arriving(http(), lambda: len(http.connections), known)
+            handler = _Handler(http, loop=loop, logger=log, access_log=None, keepalive_timeout=KEPT_FOR)  # type: ignore[arg-type]
+            return self.callers.arriving(handler, lambda: len(http.connections), known)
 
         if self._tls is not None:
             from cubecast.net.security.listener import TlsListener  # as in `Reception`
