@@ -27,7 +27,6 @@ from cubecast.net.gateway_messages import (
     Lost,
     Ping,
     Pong,
-    Reaches,
     Ready,
     Resumed,
     Stable,
@@ -105,7 +104,6 @@ class ClientPort:
             Taken: self._publications.on_taken,
             Stable: self._publications.on_stable,
             Durable: self._publications.on_durable,
-            Reaches: self._publications.on_reaches,
             StatusReply: self._on_status,
             LogRange: self._log.on_range,
             LogList: self._log.on_list,
@@ -201,10 +199,6 @@ class ClientPort:
         if self._closed is not None:
             raise self._closed
         return self._publications.publish(topic, payloads)
-
-    def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
-        self._check_open()
-        return self._publications.ask(topic, payload)
 
     def has_room(self, topic: Topic) -> bool:
         """One budget for all topics: they share the connection."""

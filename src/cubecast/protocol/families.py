@@ -17,6 +17,9 @@ FAMILIES = {
     "vcube-pb": "cubecast.protocol.vcube.families:VCUBE_PB",
     "causal-broadcast": "cubecast.protocol.vcube.families:CAUSAL_BROADCAST",
     "timer-bundling": "cubecast.protocol.vcube.families:TIMER_BUNDLING",
+    "locaps": "cubecast.protocol.brokers.families:LOCAPS",
+    "delta": "cubecast.protocol.brokers.families:DELTA",
+    "gryphon": "cubecast.protocol.brokers.families:GRYPHON",
 }
 
 

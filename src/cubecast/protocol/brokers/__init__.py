@@ -1,0 +1,1 @@
+"""Broker networks: a tree of brokers that route messages by their content (LoCaMu and LoCaPS)."""

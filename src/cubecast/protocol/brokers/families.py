@@ -1,0 +1,120 @@
+"""Broker networks, declared: LoCaPS and the two systems it is compared with."""
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from cubecast.ids import NodeId
+from cubecast.protocol.brokers.baseline_packets import DELTA_PACKETS, GRYPHON_PACKETS
+from cubecast.protocol.brokers.delta import Delta
+from cubecast.protocol.brokers.gryphon import Gryphon
+from cubecast.protocol.brokers.machine import BrokerParameters, LoCaPS
+from cubecast.protocol.brokers.packets import PACKETS
+from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.contract import Machine
+from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, Seat, Setup
+from cubecast.protocol.parameters import check_parameters, parameter
+
+_SHAPE = "of the brokers: binary (complete, root first), line, or random"
+
+
+class Shape(Enum):
+    BINARY = "binary"
+    LINE = "line"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class TreeParameters:
+    tree: Shape = parameter(Shape.BINARY, _SHAPE, agree=True)
+
+
+@dataclass(frozen=True)
+class LoCaPSParameters:
+    tree: Shape = parameter(Shape.BINARY, _SHAPE, agree=True)
+    faults: int = parameter(1, "crashed brokers survived on any path of 2f + 1", least=0, most=8, agree=True)
+    covering: bool = parameter(True, "a covered subscription begins at the nearest pivot", agree=True)
+    ack_delay: float = parameter(50.0, "that acknowledgements may wait for company", live=0.05, least=0, unit="time")
+    patience: float = parameter(
+        1000.0, "a copy waits for what must come before it until that is asked for", live=0.5, above=0, unit="time"
+    )
+    remove_after: float = parameter(
+        60_000.0, "a broker is suspected before it is given up for good", live=60.0, above=0, unit="time"
+    )
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
+def tree_of(shape: Shape, nodes: tuple[NodeId, ...], rng: Random) -> BrokerTree:
+    """Over these ids, in their order."""
+
+    def parent(place: int) -> int:
+        if shape is Shape.RANDOM:
+            return rng.randrange(max(0, place - 4), place)
+        return place - 1 if shape is Shape.LINE else (place - 1) // 2
+
+    return BrokerTree(((nodes[parent(place)], nodes[place]) for place in range(1, len(nodes))), nodes)
+
+
+def _locaps(setup: Setup, parameters: LoCaPSParameters) -> MakeMachine:
+    chosen = BrokerParameters(
+        tree_of(parameters.tree, setup.nodes, setup.rng),
+        parameters.faults,
+        parameters.covering,
+        parameters.ack_delay,
+        parameters.patience,
+        parameters.remove_after,
+    )
+
+    def make(seat: Seat) -> Machine:
+        return LoCaPS(seat.node, chosen, incarnation=seat.incarnation, settled=setup.settled)
+
+    return make
+
+
+def _delta(setup: Setup, parameters: TreeParameters) -> MakeMachine:
+    tree = tree_of(parameters.tree, setup.nodes, setup.rng)
+    return lambda seat: Delta(seat.node, tree, incarnation=seat.incarnation, settled=setup.settled)
+
+
+def _gryphon(setup: Setup, parameters: TreeParameters) -> MakeMachine:
+    tree = tree_of(parameters.tree, setup.nodes, setup.rng)
+    return lambda seat: Gryphon(seat.node, tree, root=setup.nodes[0], incarnation=seat.incarnation)
+
+
+_GAPLESS = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P11", "P12")
+
+LOCAPS = Family(
+    name="locaps",
+    summary="a tree of brokers, content filters, causal order, subscriptions that begin at the nearest covering path",
+    promises=_GAPLESS,
+    packets=PACKETS,
+    make=_locaps,
+    parameters=LoCaPSParameters,
+    population=Population(2),
+    nemesis=Nemesis(faults=("delay", "slow"), joins=True, outsiders=True),
+    described="docs/papers/locaps.md",
+)
+DELTA = Family(
+    name="delta",
+    summary="a tree of brokers; a subscription is flooded and begins when all acknowledged (Delta)",
+    promises=("K0", "P1", "P2", "P5", "P6"),
+    packets=DELTA_PACKETS,
+    make=_delta,
+    parameters=TreeParameters,
+    population=Population(2),
+    nemesis=Nemesis(faults=("slow",), joins=True, outsiders=True),
+    described="docs/papers/locaps.md",
+)
+GRYPHON = Family(
+    name="gryphon",
+    summary="publishers at the root, subscribers at the leaves; versions say who knows which subscription (Gryphon)",
+    promises=("K0", "P1", "P2", "P5", "P6"),
+    packets=GRYPHON_PACKETS,
+    make=_gryphon,
+    parameters=TreeParameters,
+    population=Population(2),
+    nemesis=Nemesis(faults=("slow",)),
+    described="docs/papers/locaps.md",
+)

@@ -1,0 +1,468 @@
+"""LoCaMu: causal multicast over a tree of brokers that survives f crashes on any path of 2f + 1 brokers.
+
+No clock and no vector over all members: a broker orders what reaches it by numbers given within R = 2f + 1 hops.
+
+`turn` counts the messages a broker processed; a message is known by the turns of the brokers that processed it, which
+is how two copies that came different ways are recognised. Issuing a message to a target z gives it the next number of
+`out[z]`; `got[x]` are the numbers of x that were processed here. A copy says, for targets nearby, how many messages
+each broker had issued to them before (`past`); it is processed when those for this broker were. When a neighbour is
+suspected, messages go to the next broker behind it, which may happen while the suspected one is alive: then its copies
+come late, bring turns that nobody saw yet, and are recognised by the others.
+
+Symbols of the paper (LoCaMu, section 5.2.1): neighbourhood within R is `near`, the sequence numbers are `out` and
+`got`, the "past" of the paper's second variant is `past`. What differs is in docs/papers/locaps.md.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from cubecast.ids import NodeId
+from cubecast.protocol.brokers.numbers import Numbers, TurnWindow
+from cubecast.protocol.brokers.packets import COPIES, Body, Copy, Header, Processed, Table, Tables, Unwant, Want
+from cubecast.protocol.brokers.records import MessageKey, Record, RecordLog
+from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTimer
+
+Post: TypeAlias = tuple[Body, set[NodeId] | None]
+"""A message that begins here, and whom it is for where that is not what the tables say of such a message."""
+Handler: TypeAlias = Callable[[Body, NodeId | None], tuple[set[NodeId], list[Post]]]
+"""What a message does here: given its body and the neighbour it comes from (None: it begins here), the brokers it is
+for, and the messages that follow from it."""
+
+
+class Substrate:
+    """LoCaMu at one broker. Methods append what is to be sent to `effects`, which the machine takes after each step."""
+
+    def __init__(
+        self, me: NodeId, tree: BrokerTree, faults: int, handler: Handler, *, ack_delay: float, patience: float
+    ) -> None:
+        self.me = me
+        self.tree = tree
+        self.faults = faults
+        self.reach = 2 * faults + 1
+        self.near = tree.within(me, self.reach)
+        self.effects: Effects = []
+        self.now = 0.0
+        self.suspects: set[NodeId] = set()
+        self.removed: set[NodeId] = set()
+        self.turn = 0
+        self._handler = handler
+        self._ack_delay = ack_delay
+        self._patience = patience
+        self._out: Table = {}
+        self._got: dict[NodeId, Numbers] = {}
+        self._turns: dict[NodeId, TurnWindow] = {}
+        self._past: Tables = {}
+        self._log = RecordLog(me, self.near)
+        self._blocked: dict[NodeId, list[Copy]] = {}
+        self._in_inbox: set[tuple[object, ...]] = set()
+        self._wants: dict[NodeId, Table] = {}
+        """By broker whose messages are wanted: who wants them, and after which number."""
+        self._unacknowledged: set[NodeId] = set()
+        """Brokers of whose numbers some were processed since the others were told."""
+        self._asking: set[NodeId] = set()
+
+    # -- messages that begin here, and those that arrive -----------------------------------------------------------
+
+    def post(self, *posts: Post) -> None:
+        """Process messages that begin here, and what follows from them."""
+        queue = list(posts)
+        for body, wanted in queue:
+            targets, further = self._handler(body, None)
+            self._issue((self.me, self.turn + 1), body, {}, {}, {}, targets if wanted is None else set(wanted))
+            queue.extend(further)
+
+    def receive(self, copy: Copy) -> None:
+        self._relay(copy)
+        if _identity(copy.header) not in self._in_inbox:
+            self._take([copy])
+
+    def _take(self, arrived: list[Copy]) -> None:
+        """Process what can be, and then what waited for it."""
+        ready = list(arrived)
+        while ready:
+            copy = ready.pop(0)
+            header = copy.header
+            self._in_inbox.discard(_identity(header))
+            if self._is_duplicate(header):
+                grown = self._absorb(copy)
+            else:
+                missing = self._missing(header)
+                if missing is not None:
+                    self._block(missing, copy)
+                    continue
+                grown = self._process(copy)
+            for broker in grown:
+                ready.extend(self._unblock(broker))
+
+    def _is_duplicate(self, header: Header) -> bool:
+        for broker, turn in header.turns.items():
+            if turn <= self.turn if broker == self.me else broker in self._turns and turn in self._turns[broker]:
+                return True
+        return any(self.me in numbers and numbers[self.me] in self._numbers(x) for x, numbers in header.stamps.items())
+
+    def _missing(self, header: Header) -> NodeId | None:
+        """A broker of which something must be processed before this copy. Numbers of other stampers do not order."""
+        me, stamps = self.me, header.stamps
+        for broker, number in header.past.get(me, {}).items():
+            own = stamps.get(broker, {}).get(me)
+            if self._numbers(broker).prefix < (number - 1 if own == number else number) and broker not in self.removed:
+                return broker
+        number = stamps.get(header.by, {}).get(me, 0)
+        if number and self._numbers(header.by).prefix < number - 1 and header.by not in self.removed:
+            return header.by
+        return None
+
+    def _block(self, missing: NodeId, copy: Copy) -> None:
+        self._in_inbox.add(_identity(copy.header))
+        self._blocked.setdefault(missing, []).append(copy)
+        if missing not in self._asking:
+            self._asking.add(missing)
+            self.effects.append(SetTimer(("missing", missing), self.now + self._patience))
+
+    def _unblock(self, broker: NodeId) -> list[Copy]:
+        waiting = self._blocked.pop(broker, [])
+        if waiting:
+            self._asking.discard(broker)
+            self.effects.append(CancelTimer(("missing", broker)))
+        return waiting
+
+    def _process(self, copy: Copy) -> list[NodeId]:
+        header = copy.header
+        self._note_turns(header)
+        grown = self._mark_numbers(header)
+        self._merge_past(header)
+        side = self.tree.side(self.me, header.origin)
+        targets, further = self._handler(copy.body, side)
+        targets |= self._owed((header.stamps, header.labels))
+        self._issue(header.message, copy.body, header.turns, header.stamps, header.labels, targets)
+        self.post(*further)
+        return grown
+
+    def _note_turns(self, header: Header) -> None:
+        for broker, turn in header.turns.items():
+            if broker != self.me:
+                window = self._turns.get(broker)
+                if window is None:
+                    window = self._turns[broker] = TurnWindow()
+                window.add(turn)
+
+    def _mark_numbers(self, header: Header) -> list[NodeId]:
+        grown = []
+        for broker, numbers in header.stamps.items():
+            number = numbers.get(self.me)
+            if number is not None:
+                self._unacknowledged.add(broker)
+                if self._numbers(broker).add(number):
+                    grown.append(broker)
+        for broker, numbers in header.labels.items():
+            number = numbers.get(self.me)
+            if number is not None and self._numbers(broker).add(number):
+                self._unacknowledged.add(broker)
+                grown.append(broker)
+        if self._unacknowledged:
+            self.effects.append(SetTimer("processed", self.now + self._ack_delay))
+        return grown
+
+    def _merge_past(self, header: Header) -> None:
+        for target, table in header.past.items():
+            if target in self.near:
+                for broker, number in table.items():
+                    self._raise_past(target, broker, number)
+        for broker, table in header.stamps.items():
+            for target, number in table.items():
+                if target in self.near:
+                    self._raise_past(target, broker, number)
+
+    def _raise_past(self, target: NodeId, broker: NodeId, number: int) -> None:
+        if number > self._log.acknowledged(target, broker):
+            table = self._past.setdefault(target, {})
+            if number > table.get(broker, 0):
+                table[broker] = number
+
+    def _owed(self, tables: Iterable[Tables]) -> set[NodeId]:
+        """Whom brokers before this one promised the message, and who can only get it through this one."""
+        me, tree = self.me, self.tree
+        return {
+            target
+            for stamps in tables
+            for broker, numbers in stamps.items()
+            for target in numbers
+            if target != me and target in self.near and broker != me and tree.between(broker, me, target)
+        }
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def _issue(
+        self, key: MessageKey, body: Body, turns: Table, stamps: Tables, labels: Tables, targets: set[NodeId]
+    ) -> None:
+        self.turn += 1
+        targets -= self.removed
+        numbers: Table = {}
+        for target in sorted(targets):
+            numbers[target] = self._out[target] = self._out.get(target, 0) + 1
+        record = Record(
+            key,
+            body,
+            {**turns, self.me: self.turn},
+            {**stamps, self.me: numbers} if numbers else stamps,
+            labels,
+            {target: dict(table) for target, table in self._past.items() if table},
+            numbers,
+        )
+        for target, number in numbers.items():
+            self._past.setdefault(target, {})[self.me] = number
+        for broker, table in record.stamps.items():
+            for target, number in table.items():
+                self._log.keep(record, broker, target, number)
+        if record.open:
+            self._transmit(record)
+            self._serve_wants(record)
+
+    def _transmit(self, record: Record) -> None:
+        for neighbour in self.tree.neighbours[self.me]:
+            if neighbour in self.removed:
+                self._bypass(record, neighbour)
+            elif neighbour in record.numbers:
+                self._push(record, neighbour)
+
+    def _push(self, record: Record, neighbour: NodeId) -> None:
+        if neighbour not in self.suspects:
+            if neighbour not in record.sent:
+                self._send(record, neighbour)
+            return
+        record.held.add(neighbour)
+        self._bypass(record, neighbour)
+
+    def _bypass(self, record: Record, suspect: NodeId) -> None:
+        """To the next brokers behind a suspected one, as far as f crashes in a row may reach."""
+        for target in self.tree.beyond(self.me, suspect):
+            if self.tree.distance(self.me, target) > self.faults + 1:
+                continue
+            if target in self.suspects and target in record.numbers:
+                record.held.add(target)
+            if target in self.suspects or target not in record.numbers:
+                self._bypass(record, target)
+            elif target not in record.sent and self._allowed(*record.way, target):
+                self._send(record, target)
+
+    def _allowed(self, origin: NodeId, turns: Table, target: NodeId) -> bool:
+        """Enough of the last brokers before the target processed it, so that any two ways share one that did."""
+        path = (origin, *self.tree.path(origin, target))[:-1]
+        return sum(broker not in turns for broker in path[-self.reach :]) <= self.faults
+
+    def _send(self, record: Record, target: NodeId) -> None:
+        record.sent.add(target)
+        record.held.discard(target)
+        self.effects.append(Send((target,), self._copy(record, target)))
+
+    def _copy(self, record: Record, target: NodeId) -> Copy:
+        """With what matters near the target only."""
+        near = self.tree.within(target, self.reach)
+        origin, turn = record.key
+        header = Header(
+            origin,
+            turn,
+            self.me,
+            target,
+            {broker: number for broker, number in record.turns.items() if broker in near or broker == origin},
+            _near(record.stamps, near),
+            _near(record.labels, near),
+            {one: table for one, table in record.past.items() if one in near or one == target},
+        )
+        return COPIES[type(record.body)](header, record.body)
+
+    # -- copies that come late -------------------------------------------------------------------------------------
+
+    def _absorb(self, copy: Copy) -> list[NodeId]:
+        """Another copy of what was processed. If it passed a broker nobody had heard from, its numbers are news."""
+        header = copy.header
+        record = self._log.find(header.message)
+        news = record is not None and any(broker not in record.turns for broker in header.turns)
+        self._note_turns(header)
+        grown = self._mark_numbers(header)
+        if record is not None and news:
+            self._spread_late(record, header)
+        return grown
+
+    def _spread_late(self, record: Record, header: Header) -> None:
+        record.turns = {**header.turns, **record.turns}
+        late = {x: numbers for x, numbers in header.stamps.items() if x not in record.stamps}
+        for broker, numbers in (*late.items(), *header.labels.items()):
+            record.labels = {**record.labels, broker: {**record.labels.get(broker, {}), **numbers}}
+        owed = self._owed((late, header.labels)) - self.removed
+        for target in sorted(owed):
+            if target not in record.numbers:
+                number = self._out[target] = self._out.get(target, 0) + 1
+                record.numbers = {**record.numbers, target: number}
+                record.stamps = {**record.stamps, self.me: record.numbers}
+                self._past.setdefault(target, {})[self.me] = number
+                self._log.keep(record, self.me, target, number)
+        for broker, numbers in (*late.items(), *header.labels.items()):
+            for target, number in numbers.items():
+                self._log.keep(record, broker, target, number)
+        record.sent -= owed.union(*(self.tree.path(self.me, target) for target in owed))
+        self._transmit(record)
+
+    # -- suspicion, trust, removal ---------------------------------------------------------------------------------
+
+    def suspect(self, broker: NodeId) -> None:
+        if broker not in self.near or broker in self.suspects or broker in self.removed:
+            return
+        self.suspects.add(broker)
+        self.effects.append(Observe("suspect", peer=broker))
+        for record in self._log.records():
+            if any(self._log.lacks(record, z) and self.tree.between(self.me, broker, z) for z in record.numbers):
+                self._transmit(record)
+        for other in sorted(self.near):
+            if other != broker and self.tree.between(self.me, broker, other):
+                self._send_packet(other, Want(other, self._numbers(other).prefix, standing=False))
+        for other in sorted(self.near - {broker}):
+            self._send_packet(other, Want(broker, self._numbers(broker).prefix, standing=True))
+
+    def trust(self, broker: NodeId) -> None:
+        """It answers again; also after a connection was lost and made anew."""
+        if broker not in self.near or broker in self.removed:
+            return
+        if broker in self.suspects:
+            self.suspects.discard(broker)
+            for other in sorted(self.near - {broker}):
+                self._send_packet(other, Unwant(broker))
+        for record in self._log.records():
+            if broker in record.held:
+                self._send(record, broker)
+        self._send_packet(broker, Processed({one: numbers.prefix for one, numbers in sorted(self._got.items())}))
+        self._send_packet(broker, Want(broker, self._numbers(broker).prefix, standing=False))
+        for suspect in sorted(self.suspects):
+            self._send_packet(broker, Want(suspect, self._numbers(suspect).prefix, standing=True))
+
+    def remove(self, broker: NodeId) -> list[Copy]:
+        """It will not come back: nothing waits for it any more. The copies that are given up, which it had begun."""
+        self.removed.add(broker)
+        self.suspects.discard(broker)
+        self._wants.pop(broker, None)
+        for wanted in self._wants.values():
+            wanted.pop(broker, None)
+        self._log.forget(broker)
+        self._past.pop(broker, None)
+        waiting = self._unblock(broker)
+        given_up = [copy for copy in waiting if copy.header.origin == broker]
+        for copy in given_up:
+            self._in_inbox.discard(_identity(copy.header))
+        self._take([copy for copy in waiting if copy.header.origin != broker])
+        return given_up
+
+    def on_missing(self, broker: NodeId) -> None:
+        """Something has waited for it for the patience: ask it, and those between."""
+        if broker in self._blocked:
+            for other in (*self.tree.path(self.me, broker)[:-1], broker):
+                if other in self.near:
+                    self._send_packet(other, Want(broker, self._numbers(broker).prefix, standing=False))
+            self.effects.append(SetTimer(("missing", broker), self.now + self._patience))
+
+    # -- what others want ------------------------------------------------------------------------------------------
+
+    def on_want(self, sender: NodeId, want: Want) -> None:
+        if sender not in self.near:
+            return
+        if want.broker == self.me:
+            for record in self._log.records():
+                if record.numbers.get(sender, 0) > want.after:
+                    self._send_again(record, sender)
+            return
+        if want.standing:
+            self._wants.setdefault(want.broker, {})[sender] = want.after
+        for record in self._log.records():
+            wanted = record.number(want.broker, sender) > want.after
+            if wanted and self._allowed(*record.way, sender):
+                self._send(record, sender)
+
+    def _serve_wants(self, record: Record) -> None:
+        for broker, wanted in self._wants.items():
+            for target, after in sorted(wanted.items()):
+                if (
+                    record.number(broker, target) > after
+                    and target not in record.sent
+                    and self._allowed(*record.way, target)
+                ):
+                    self._send(record, target)
+
+    def on_unwant(self, sender: NodeId, packet: Unwant) -> None:
+        wanted = self._wants.get(packet.broker)
+        if wanted is not None:
+            wanted.pop(sender, None)
+            if not wanted:
+                del self._wants[packet.broker]
+
+    def _send_again(self, record: Record, target: NodeId) -> None:
+        if target in self.tree.neighbours[self.me] or self._allowed(*record.way, target):
+            self._send(record, target)
+        else:
+            hop = self.tree.path(self.me, target)[0]
+            if hop in record.numbers and hop not in self.suspects:
+                self._send(record, hop)
+
+    def _relay(self, copy: Copy) -> None:
+        """To those who said that they miss what its stampers issued. Only a copy made for this broker may be handed on,
+        and only near its maker: others may lack the past of whom it is handed to, who would not wait for it."""
+        header = copy.header
+        if not self._wants or header.to != self.me:
+            return
+        for broker, numbers in header.stamps.items():
+            for target, after in sorted(self._wants.get(broker, {}).items()):
+                near = self.tree.distance(header.by, target) <= self.reach and target != header.by
+                if numbers.get(target, 0) > after and near and self._allowed(header.origin, header.turns, target):
+                    self._wants[broker][target] = numbers[target]
+                    self._send_packet(target, copy)
+
+    # -- acknowledgements ------------------------------------------------------------------------------------------
+
+    def tell_processed(self) -> None:
+        news = {broker: self._numbers(broker).prefix for broker in sorted(self._unacknowledged)}
+        self._unacknowledged.clear()
+        if news:
+            peers = tuple(broker for broker in sorted(self.near) if broker not in self.removed)
+            self.effects.append(Send(peers, Processed(news)))
+
+    def on_processed(self, sender: NodeId, packet: Processed) -> None:
+        if sender not in self.near:
+            return
+        past = self._past.get(sender, {})
+        for broker, number in packet.got.items():
+            if past.get(broker, number + 1) <= number:
+                del past[broker]
+            self._log.acknowledge(sender, broker, number)
+
+    def _numbers(self, broker: NodeId) -> Numbers:
+        numbers = self._got.get(broker)
+        if numbers is None:
+            numbers = self._got[broker] = Numbers()
+        return numbers
+
+    def _send_packet(self, peer: NodeId, packet: object) -> None:
+        self.effects.append(Send((peer,), packet))
+
+    def waiting(self) -> list[str]:
+        return [
+            f"{len(copies)} copies wait for what broker {broker} issued after {self._numbers(broker).prefix}"
+            for broker, copies in sorted(self._blocked.items())
+        ]
+
+    def invariants(self) -> None:
+        for missing, copies in self._blocked.items():
+            for copy in copies:
+                assert self._missing(copy.header) is not None or missing in self.removed, "a copy waits for nothing"
+        for record in self._log.records():
+            assert record.open > 0, "a record is kept that everybody acknowledged"
+            assert set(record.numbers) <= self.near, "a message was issued to a broker that is not near"
+        for target, number in self._out.items():
+            assert number >= self._log.acknowledged(target, self.me), "more was processed than was issued"
+
+
+def _identity(header: Header) -> tuple[object, ...]:
+    """Copies of a message that passed the same brokers still differ in what they wait for by who made them."""
+    return header.message, header.by, tuple(sorted(header.turns.items()))
+
+
+def _near(tables: Tables, near: frozenset[NodeId]) -> Tables:
+    return {broker: numbers for broker, numbers in tables.items() if broker in near}

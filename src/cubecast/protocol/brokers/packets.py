@@ -1,0 +1,233 @@
+"""What brokers send each other: copies of messages with what orders them, and what repairs the way.
+
+A copy's header is LoCaMu's, its body LoCaPS's. Tables in headers are by broker id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Packet
+
+Table: TypeAlias = dict[int, int]
+Tables: TypeAlias = dict[int, dict[int, int]]
+WireFilter: TypeAlias = list[list[list[Any]]]
+
+
+class PublisherId(NamedTuple):
+    broker: NodeId
+    incarnation: Incarnation
+    number: int
+
+
+class SubscriptionId(NamedTuple):
+    broker: NodeId
+    incarnation: Incarnation
+    number: int
+
+
+class Advertise(NamedTuple):
+    """A publisher will publish what matches the template and nothing else; so far it has `published` messages."""
+
+    publisher: PublisherId
+    topic: Topic
+    template: WireFilter
+    published: Counter
+
+
+class AdvertiseEcho(NamedTuple):
+    """The broker and all behind it, seen from the publisher, know of the advertisement."""
+
+    publisher: PublisherId
+    broker: NodeId
+
+
+class Unadvertise(NamedTuple):
+    publisher: PublisherId
+
+
+class Subscribe(NamedTuple):
+    subscription: SubscriptionId
+    wanted: WireFilter
+
+
+class Unsubscribe(NamedTuple):
+    subscription: SubscriptionId
+
+
+class Marker(NamedTuple):
+    """The subscription gets what the publisher publishes after `last`."""
+
+    publisher: PublisherId
+    subscription: SubscriptionId
+    last: Counter
+
+
+class Partial(NamedTuple):
+    """One of f + 1 brokers in a row, `hops` before the pivot, says: a covering subscription that branches off at the
+    pivot gets all this one wants."""
+
+    subscription: SubscriptionId
+    pivot: NodeId
+    hops: int
+    lasts: list[tuple[PublisherId, Counter]]
+
+
+class Event(NamedTuple):
+    """Messages of one publisher with consecutive counters up to `last` and the same attributes."""
+
+    publisher: PublisherId
+    topic: Topic
+    last: Counter
+    attributes: dict[str, bool | int | float | str]
+    payloads: tuple[bytes, ...]
+
+    @property
+    def message(self) -> MessageId:
+        """The first of them."""
+        broker, incarnation, _ = self.publisher
+        return MessageId(broker, incarnation, self.last - len(self.payloads) + 1)
+
+
+class Gone(NamedTuple):
+    """The broker was removed: its publishers will publish no more."""
+
+    broker: NodeId
+
+
+Body: TypeAlias = Advertise | AdvertiseEcho | Unadvertise | Subscribe | Unsubscribe | Marker | Partial | Event | Gone
+
+
+class Header(NamedTuple):
+    """Who made the message and in which of its turns; who made this copy, for whom; and what orders it.
+
+    `turns`: for brokers that processed the message, which message it was for them. `stamps`: numbers each of them gave
+    it, by target. `labels`: numbers of brokers that were bypassed and gave theirs too late to order anything. `past`:
+    by target, how many messages each broker had issued to it before.
+    """
+
+    origin: NodeId
+    turn: int
+    by: NodeId
+    to: NodeId
+    turns: Table
+    stamps: Tables
+    labels: Tables
+    past: Tables
+
+    @property
+    def message(self) -> tuple[NodeId, int]:
+        return self.origin, self.turn
+
+
+@dataclass(slots=True)
+class Copy(Packet):
+    header: Header
+    body: Any
+
+
+@dataclass(slots=True)
+class AdvertiseCopy(Copy):
+    header: Header
+    body: Advertise
+
+
+@dataclass(slots=True)
+class EchoCopy(Copy):
+    header: Header
+    body: AdvertiseEcho
+
+
+@dataclass(slots=True)
+class UnadvertiseCopy(Copy):
+    header: Header
+    body: Unadvertise
+
+
+@dataclass(slots=True)
+class SubscribeCopy(Copy):
+    header: Header
+    body: Subscribe
+
+
+@dataclass(slots=True)
+class UnsubscribeCopy(Copy):
+    header: Header
+    body: Unsubscribe
+
+
+@dataclass(slots=True)
+class MarkerCopy(Copy):
+    header: Header
+    body: Marker
+
+
+@dataclass(slots=True)
+class PartialCopy(Copy):
+    header: Header
+    body: Partial
+
+
+@dataclass(slots=True)
+class EventCopy(Copy):
+    header: Header
+    body: Event
+    publication: ClassVar[bool] = True
+
+    @property
+    def topic(self) -> Topic:
+        return self.body.topic
+
+    @property
+    def message(self) -> MessageId:
+        return self.body.message
+
+    @property
+    def payloads(self) -> tuple[bytes, ...]:
+        return self.body.payloads
+
+
+@dataclass(slots=True)
+class GoneCopy(Copy):
+    header: Header
+    body: Gone
+
+
+COPIES: Mapping[type, type[Copy]] = {
+    Advertise: AdvertiseCopy,
+    AdvertiseEcho: EchoCopy,
+    Unadvertise: UnadvertiseCopy,
+    Subscribe: SubscribeCopy,
+    Unsubscribe: UnsubscribeCopy,
+    Marker: MarkerCopy,
+    Partial: PartialCopy,
+    Event: EventCopy,
+    Gone: GoneCopy,
+}
+
+
+@dataclass(slots=True)
+class Want(Packet):
+    """The sender lacks what `broker` issued to it after `after`; `standing`: until it says otherwise."""
+
+    broker: NodeId
+    after: int
+    standing: bool
+
+
+@dataclass(slots=True)
+class Unwant(Packet):
+    """The sender is no longer cut off from `broker`."""
+
+    broker: NodeId
+
+
+@dataclass(slots=True)
+class Processed(Packet):
+    """How many messages of each broker the sender has processed without a hole."""
+
+    got: Table
+
+
+PACKETS: tuple[type[Packet], ...] = (*COPIES.values(), Want, Unwant, Processed)
