@@ -75,9 +75,11 @@ class ClientPort:
         on_uncertain: Callable[[Uncertain], object] = warn,
         on_refused: Callable[[str], object] = complain,
         login: Login = NOTHING,
+        fills: bool = False,
     ) -> None:
-        """`patience`: seconds without any node after which the port gives up and ends everything."""
-        self._dialler = Dialler(addresses, cluster, name, random.Random(), login)
+        """`patience`: seconds without any node after which the port gives up and ends everything; `fills`: for a
+        node's log, so that nodes answer that are not ready for clients yet."""
+        self._dialler = Dialler(addresses, cluster, name, random.Random(), login, fills=fills)
         self._patience = patience
         self._on_uncertain, self._on_refused = on_uncertain, on_refused
         self._loop = asyncio.get_running_loop()

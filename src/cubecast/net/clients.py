@@ -54,6 +54,8 @@ class Clients:
         self._places, self._shares = Counted(), TopicShares(is_known)
         self.limits = Limits()
         self._closed = False
+        self.answer_filling: Callable[[], Accepted | None] = lambda: None
+        """What a node is told that fills its log, while this one does the same."""
         self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
         """Told of clients that were sent away, for those who observe."""
 
@@ -72,7 +74,7 @@ class Clients:
         """A gateway for the link, which was told so; whoever owns the link brings it frames and says when it `left`."""
         if self._closed:
             return Refused("this node is leaving", retry=True)
-        answer = self._answer()
+        answer = self._answer() or (self.answer_filling() if greeting.fills else None)
         if answer is None:
             return Refused("this node is not ready yet", retry=True)
         if len(self._gateways) >= self._most:

@@ -5,6 +5,8 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
+from msgspec import structs
+
 from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
@@ -33,12 +35,14 @@ class Dialler:
         name: str,
         randomness: random.Random,
         login: Login = NOTHING,
+        *,
+        fills: bool = False,
     ) -> None:
         if not addresses:
             raise BadInput("a client needs the address of at least one node")
         self._named = list(dict.fromkeys(addresses))
         self._known: list[Address] = []
-        self._cluster, self._name, self._login = cluster, name, login
+        self._cluster, self._name, self._login, self._fills = cluster, name, login, fills
         self._random = randomness
         self._last: Address | None = None
 
@@ -100,7 +104,7 @@ class Dialler:
         login, cluster = self._login, self._cluster
         return await call(
             address,
-            login.greeting(cluster, self._name),
+            structs.replace(login.greeting(cluster, self._name), fills=self._fills),
             secure=login.dialling(cluster),
             prove=lambda connection, challenge: login.prove(connection, challenge, cluster),
         )

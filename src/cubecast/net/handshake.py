@@ -71,6 +71,8 @@ class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client")
     """Proves who it is, where that is asked for. It is part of the first message so that no address holds it."""
     key: Name | None = None
     """The name of a principal whose private key it has: it asks for a challenge."""
+    fills: bool = False
+    """A node that fills its log: one that does the same, and is not ready for clients, answers it all the same."""
 
     def __repr__(self) -> str:
         return f"ClientGreeting({self.name!r})"  # without the token, which belongs into no log

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.ids import Incarnation, NodeId
@@ -11,13 +11,17 @@ from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.dialling import advice
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
-from cubecast.net.memory import last_incarnation
+from cubecast.net.memory import Members, known_members, last_incarnation
 from cubecast.net.security.dialling import Dialling
 
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 5
 PAUSE = 0.1
+
+
+class NotReady(BadInput):
+    """Those that answer do not take part themselves."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,9 @@ async def apply_for_a_place(
     """Ask the members we know of; without any, found a cluster."""
     remembered = last_incarnation(config)
     if config.join:
+        known = known_members(config)
+        if known is not None:
+            return await _come_back(config, known, instance, attempt, remembered, secure)
         return await _ask_members(config, config.join, instance, attempt, remembered, secure)
     others = tuple(address for node, address in config.peers.items() if node != config.node)
     node = config.node or 0
@@ -47,6 +54,30 @@ async def apply_for_a_place(
         places = [Place(peer, UNHEARD_OF, b"", str(address)) for peer, address in others_at.items()]
         return Admission(node, remembered + 1, config.dimension, places)
     return Admission(node, remembered + 1, config.dimension, is_founder=remembered < 0)
+
+
+async def _come_back(
+    config: NodeConfig,
+    known: Members,
+    instance: bytes,
+    attempt: int,
+    remembered: Incarnation,
+    secure: Dialling | None,
+) -> Admission:
+    """A member of earlier asks those it remembers, too. When none is up, as after a power cut, it begins with them as
+    with a fixed set of nodes: somebody has to be the first."""
+    members = tuple(dict.fromkeys((*config.join, *map(Address.parse, known.places.values()))))
+    if attempt or (config.node is not None and config.node != known.node):
+        return await _ask_members(config, members, instance, attempt, remembered, secure)
+    mine = replace(config, node=known.node)
+    try:
+        return await _ask_members(mine, members, instance, attempt, remembered, secure, attempts=1)
+    except (NotReady, Unreachable) as error:
+        log.warning("%s; this node begins again with those it remembers: %s", error, known.places)
+    except BadInput:
+        return await _ask_members(config, members, instance, attempt, remembered, secure)  # maybe another id
+    places = [Place(node, UNHEARD_OF, b"", address) for node, address in known.places.items()]
+    return Admission(known.node, remembered + 1, known.dimension, places)
 
 
 async def _ask_members(
@@ -84,4 +115,4 @@ async def _ask_members(
             await asyncio.sleep(PAUSE * (turn + 1))
     if is_silent:
         raise Unreachable(problem + advice(members[-1], problem))
-    raise BadInput(problem)
+    raise NotReady(problem)

@@ -15,8 +15,8 @@ from cubecast.net.following import Following
 from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
 from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
+from cubecast.net.log.refill import Surroundings
 from cubecast.net.log.replaying import Replay
-from cubecast.net.log.returning import Surroundings
 from cubecast.net.log.since import FromCut, Since
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.pacing import Departures, processor_waits
@@ -333,7 +333,7 @@ class LocalPort:
         if self._closed is not None:
             raise self._closed
 
-    def surroundings(self, peers: Callable[[], Sequence[Address]], login: Login) -> Surroundings:
+    def surroundings(self, members: Callable[[], dict[bytes, Address]], login: Login) -> Surroundings:
         """Of the log, when it has to be filled."""
         subscriptions, recorder = self._subscriptions, self.recorder
 
@@ -341,7 +341,7 @@ class LocalPort:
             return (recorder is None or recorder.store.has_room) and not subscriptions.is_any_paused
 
         return Surroundings(
-            peers,
+            members,
             self._config.cluster,
             self.deliver,
             subscriptions.gap,

@@ -20,7 +20,7 @@ from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.recorder import open_recorder
-from cubecast.net.memory import claim, remember
+from cubecast.net.memory import Members, claim, known_members, remember, remember_members
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -44,6 +44,8 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
+EXPECTED_FOR = 2.0
+"""Seconds a node with a log waits for members that should be there."""
 GOODBYES_TAKE = 0.5
 """Seconds by which others may know earlier than this node that somebody left."""
 
@@ -70,6 +72,7 @@ class LiveNode:
         self.clients = Clients(
             self.port, self._who, most=config.max_clients, budget=config.client_budget, is_known=self._knows
         )
+        self.clients.answer_filling = self._who_fills
         self.clients.limits = config.limits
         self.security.on_policy = self.clients.renew
         if self.security.tls is not None:
@@ -89,6 +92,10 @@ class LiveNode:
         self.on_broken: Callable[[], None] = lambda: None
         """Told when it has."""
         self._breaking: asyncio.Task[None] | None = None
+        self._members: Members | None = None
+        """As they were last remembered."""
+        self._before: set[NodeId] = set()
+        """Those of an earlier life."""
         self._give_back: Callable[[], None] = lambda: None
         """Gives up the data directory."""
 
@@ -111,6 +118,8 @@ class LiveNode:
             self._give_back = claim(self.config)
             for exposure in exposures(self.config):
                 log.warning(exposure)
+            before = known_members(self.config)
+            self._before = set() if before is None else set(before.places) - set(before.left)
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
@@ -135,14 +144,23 @@ class LiveNode:
         recorder = self.port.recorder
         if recorder is not None:
             await recorder.ready()
+            await self._expected()
             login = node_login(self.config.tls)
-            await recorder.fill(self.port.surroundings(self._living_peers, login))
+            await recorder.fill(self.port.surroundings(self._living_members, login))
         self._is_filled = True
 
-    def _living_peers(self) -> list[Address]:
-        """Where the others are, as far as they are held to live."""
-        others = [node for node in self.machine.living if node != self.place.node]
-        return [Address.parse(self._directory.places[node].address) for node in others]
+    async def _expected(self) -> None:
+        """A little patience with members that are not up: where all were down they come now, and may have in their
+        logs what this one's has not."""
+        missing = {*self.config.peers, *self._before} - {self.place.node}
+        deadline = asyncio.get_running_loop().time() + EXPECTED_FOR
+        while missing - set(self.machine.living) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(REST_CHECKED_EVERY)
+
+    def _living_members(self) -> dict[bytes, Address]:
+        """Where the others are, as far as they are held to live, by instance."""
+        places = [self._directory.places[node] for node in self.machine.living if node != self.place.node]
+        return {place.instance: Address.parse(place.address) for place in places if place.instance}
 
     async def _open_eyes(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
@@ -240,8 +258,12 @@ class LiveNode:
 
     def _who(self) -> Accepted | None:
         """What a client is told."""
+        return self._who_fills() if self._is_filled else None
+
+    def _who_fills(self) -> Accepted | None:
+        """What a node is told that fills its log: it need not wait for this one's to be filled."""
         me, directory = self._directory.me, self._directory
-        if me is None or self._driver is None or not self._driver.machine.is_active or not self._is_filled:
+        if me is None or self._driver is None or not self._driver.machine.is_active:
             return None
         return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
 
@@ -379,6 +401,7 @@ class LiveNode:
             driver.watcher = None
             log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
+            self._remember_members()
             if active is not None and not active.done():
                 active.set_result(None)
 
@@ -396,6 +419,17 @@ class LiveNode:
             self.port.recorder.me = self.place.node, incarnation
         remember(self.config, incarnation)
 
+    def _remember_members(self) -> None:
+        """Of a cluster of which nobody is up any more, somebody has to know the others."""
+        me, directory = self._directory.me, self._directory
+        if self.config.data is None or me is None or self._closed:
+            return
+        others = {node: place.address for node, place in directory.places.items() if node != me.node}
+        members = Members(me.node, directory.dimension, others, sorted(self._peers.left))
+        if members != self._members:
+            self._members = members
+            remember_members(self.config, members)
+
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:
             self._driver.hold_back(topic)
@@ -408,6 +442,9 @@ class LiveNode:
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)
+        self._remember_members()
+        if self.port.recorder is not None:
+            self.port.recorder.returning.member_came()
 
     def _on_down(self, peer: NodeId) -> None:
         self._call("on_peer_down", peer)

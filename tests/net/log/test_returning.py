@@ -17,7 +17,7 @@ from support.running import run, until
 
 def keeper(directory, *others, **options):
     join = [other.address for other in others]
-    return Node(join=join, data=directory, log=(">",), **FAST | options)
+    return Node(join=join, data=directory, **FAST | {"log": (">",)} | options)
 
 
 async def say(node, first, count, topic="t"):
@@ -52,6 +52,39 @@ def test_what_was_missed_comes_from_a_peers_log_and_what_comes_meanwhile_follows
                 last = one._live.port._outgoing["t"].accepted
                 assert await heard(back, last) == list(range(last))
                 assert await heard(back, 300, "u") == list(range(300))
+
+    run(main())
+
+
+def test_a_member_whose_log_is_empty_has_what_the_logs_of_the_others_have(tmp_path):
+    """Also of a peer that keeps other topics besides, or fewer; what nobody logged is not there."""
+
+    async def main():
+        async with cluster(1) as (one,), keeper(tmp_path / "a", one), keeper(tmp_path / "b", one, log=("t", "w")):
+            await say(one, 0, 100)
+            await say(one, 0, 10, "u.v")
+            async with (
+                keeper(tmp_path / "c", one) as new,
+                keeper(tmp_path / "d", one, log=("t", "u.*")) as narrow,
+            ):
+                for member in (new, narrow):
+                    assert await heard(member, 100) == list(range(100))
+                    assert await heard(member, 10, "u.v") == list(range(10))
+
+    run(main())
+
+
+def test_a_log_that_comes_later_fills_those_that_could_not_ask_it(tmp_path):
+    async def main():
+        async with cluster(1) as (one,):
+            async with keeper(tmp_path / "a", one, node=6):
+                await say(one, 0, 50)
+            async with keeper(tmp_path / "b", one, node=5) as empty:
+                assert await heard(empty, 0) == []
+                follower = empty.subscribe("t", since="beginning")
+                async with keeper(tmp_path / "a", one, node=6):
+                    await until(lambda: empty._live.port.recorder.store.bounds("t")[1] == 50)
+                    assert [int((await follower.next(30)).data) for _ in range(50)] == list(range(50))
 
     run(main())
 

@@ -12,8 +12,9 @@ from cubecast.net.log.beginnings import open_replay
 from cubecast.net.log.mending import Mender
 from cubecast.net.log.packing import as_it_came
 from cubecast.net.log.reading import History
+from cubecast.net.log.refill import Surroundings
 from cubecast.net.log.replaying import Replay
-from cubecast.net.log.returning import Returning, Surroundings
+from cubecast.net.log.returning import Returning
 from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
@@ -78,10 +79,9 @@ class Recorder:
         self.store.set_budget(config.log_budget)
 
     def attach(self, port: Port) -> None:
-        """Record what is delivered from now on; a log that was written before may have to be filled first."""
+        """Record what is delivered from now on; what the peers' logs have may have to come first."""
         self._port = port
-        if self.store.topics():
-            self.returning.hold()
+        self.returning.hold()
         self._sinks = [_Quiet() for _ in self._patterns]
         subscribed = zip(self._patterns, self._sinks, strict=True)
         self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
@@ -100,7 +100,7 @@ class Recorder:
         return self.records(notice.topic) and self.returning.withholds(notice)
 
     async def fill(self, around: Surroundings) -> None:
-        """Get what is missing since an earlier life, then mend what is damaged."""
+        """Get what is missing, then mend what is damaged."""
         name = f"the log of node {self.me[0]}"
         self.returning.around = around
         await self.returning.fill(name)

@@ -1,179 +1,34 @@
-"""A node that was away fills its log from a peer's before anybody hears of a gap.
+"""A node fills its log from its peers' before its users hear of a gap.
 
-It was away when it is started with the log of an earlier life, and when the others held it faulty and it goes on as
-another incarnation. From then on what is delivered live is held. As soon as it is subscribed again, a peer that keeps a
-log sends what is not in this node's cut, in the order the peer delivered it; that is recorded and delivered first. A
-peer's order never has an effect before its cause, and what is addressed to this node again arrives live as well, so the
-held deliveries, less what the peer sent already, may follow. Whatever no peer has is announced, by name where counters
-tell it.
+It does so when it is started, with the log of an earlier life or an empty one, and when the others held it faulty and
+it goes on as another incarnation. From then on what is delivered live is held. As soon as it is subscribed, all living
+peers are asked at once how far their logs reach; those that fill their own at the same time answer, too, so that nodes
+that were killed together get from each other what any of them had. The peer with the most sends what is not in this
+node's cut, in the order it delivered it, then the next one that has something in addition; that is recorded and
+delivered first. A peer's order never has an effect before its cause, and what is addressed to this node again arrives
+live as well, so the held deliveries, less what the peers sent already, may follow. Whatever no peer has is announced,
+by name where counters tell it. Members that come later, or did not answer, are asked when they are there.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from cubecast.errors import BadInput, CubecastError
-from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.errors import CubecastError
+from cubecast.ids import Counter, MessageId, Topic
 from cubecast.net.addresses import Address
-from cubecast.net.client import ClientPort
 from cubecast.net.log.holding import Holding
+from cubecast.net.log.peer_logs import PeerLog, look
 from cubecast.net.log.reading import History
-from cubecast.net.log.since import PublisherCut, from_cut
-from cubecast.net.port import COMPLETE, GapNotice, Logged, Port, Run
-from cubecast.net.security.login import NOTHING, Login
+from cubecast.net.log.refill import LOOK_EVERY, UNCOVERED_FOR, Incomplete, Publisher, Refill, Surroundings
+from cubecast.net.port import COMPLETE, GapNotice
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIME = 2.0
-SILENT_FOR = 5.0
-"""Seconds a peer may take for the next piece, before another one is asked."""
-SETTLING = 0.2
-"""Seconds in which what was published before everybody knew of this node reaches the peer."""
-UNCOVERED_FOR = 1.0
-"""Seconds to wait for messages that came before those held, when the peer has not got them yet itself."""
-LOOK_EVERY = 0.01
-AT_ONCE = 256
-"""Deliveries released in one turn of the event loop."""
-
-
-Deliver = Callable[[Topic, MessageId, Sequence[bytes]], None]
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What filling a log needs of its node."""
-
-    peers: Callable[[], Sequence[Address]]
-    """Where the others are, as far as they are held to live."""
-    cluster: str
-    deliver: Deliver
-    announce: Callable[[GapNotice], None]
-    is_complete: Callable[[], bool]
-    """Is everything published from now on addressed to this node?"""
-    has_room: Callable[[], bool]
-    """Can log and subscribers take more?"""
-    login: Login = NOTHING
-    """What this node proves to its peers."""
-
-
-class Refill:
-    """A `Sink` for what a peer's log has."""
-
-    def __init__(self, history: History, held: Holding, around: Surroundings) -> None:
-        self._held, self._around = held, around
-        self._last = history.known(history.store.topics())
-        """What is in the log, as it grows."""
-        self.messages = 0
-        self._live_since: float | None = None
-        self._error: CubecastError | None = None
-        self._last_word = 0.0
-
-    # What the peer says
-
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
-        self._last_word = asyncio.get_running_loop().time()
-        self.messages += self._deliver(topic, first, payloads)
-
-    def _deliver(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> int:
-        """How many of them were news."""
-        publisher = topic, first.source, first.incarnation
-        skipped = max(0, self._last.get(publisher, 0) - first.counter + 1)
-        if skipped >= len(payloads):
-            return 0
-        self._last[publisher] = first.counter + len(payloads) - 1
-        self._around.deliver(topic, first._replace(counter=first.counter + skipped), payloads[skipped:])
-        return len(payloads) - skipped
-
-    def on_ready(self) -> None: ...
-    def on_live(self, known: PublisherCut) -> None:
-        self._live_since = asyncio.get_running_loop().time()
-
-    def on_gap(self, gap: GapNotice) -> None:
-        """The peer does not have them either, or cannot tell whether they belong here."""
-        if gap.runs:
-            self._around.announce(gap)
-
-    def on_end(self, error: CubecastError | None) -> None:
-        self._error = error or BadInput("the peer ended it")
-
-    # Getting it
-
-    async def fetch(self, port: Port, pattern: str) -> None:
-        """Until the peer has no more, and nothing is missing before what is held; raises when it cannot serve."""
-        self._live_since = self._error = None
-        loop = asyncio.get_running_loop()
-        self._last_word = loop.time()
-        number = port.subscribe(pattern, self, from_cut(self._last, is_causal=True))
-        is_paused = False
-        while not self._is_enough(looked := loop.time()):
-            await asyncio.sleep(LOOK_EVERY)
-            self._forgive(loop.time() - looked - LOOK_EVERY)
-            if self._error is not None:
-                raise self._error
-            if is_paused == self._around.has_room():
-                is_paused = not is_paused
-                port.pause(number) if is_paused else port.resume(number)
-                self._last_word = loop.time()
-            if self._live_since is None and not is_paused and loop.time() - self._last_word > SILENT_FOR:
-                raise BadInput(f"it said nothing for {SILENT_FOR} s")
-        port.unsubscribe(number)
-
-    def _forgive(self, late: float) -> None:
-        """By how much this node came late to look: as long as it stood still itself nobody else was silent."""
-        if late > 0:
-            self._last_word += late
-            if self._live_since is not None:
-                self._live_since += late
-
-    def _is_enough(self, now: float) -> bool:
-        """Whether all is here that can be expected to come."""
-        if self._live_since is None or now - self._live_since < SETTLING:
-            return False
-        return now - self._live_since > UNCOVERED_FOR or not self.uncovered()
-
-    def uncovered(self) -> list[GapNotice]:
-        """What is missing before those that are held."""
-        return [
-            _missing(publisher, self._last.get(publisher, 0) + 1, first - 1)
-            for publisher, first in self._held.firsts.items()
-            if self._last.get(publisher, 0) < first - 1
-        ]
-
-    async def release(self) -> None:
-        """What is held follows, without what the peer sent already; what comes meanwhile is held behind it."""
-        while True:
-            for _ in range(AT_ONCE):
-                held = self._held.get()
-                if held is None:
-                    return
-                self._deliver(*held)
-            await asyncio.sleep(0 if self._around.has_room() else LOOK_EVERY)
-
-
-def _missing(publisher: tuple[Topic, NodeId, Incarnation], first: Counter, last: Counter) -> GapNotice:
-    topic, source, incarnation = publisher
-    reason = "published while this node was away, and no peer that lives has them"
-    return GapNotice(topic, (), reason, (Run(source, incarnation, first, last),), last - first + 1)
-
-
-async def fill(refill: Refill, patterns: Sequence[str], around: Surroundings, name: str) -> bool:
-    """Ask one peer after the other until one has told all it has; False when none could."""
-    for address in around.peers():
-        port = ClientPort([address], cluster=around.cluster, name=name, patience=CONNECT_TIME, login=around.login)
-        try:
-            await port.start(CONNECT_TIME)
-            for pattern in patterns:
-                await refill.fetch(port, pattern)
-        except (CubecastError, OSError) as error:
-            log.info("the log cannot be filled from %s: %s", address, error)
-        else:
-            log.info("%d messages that were missing came from the log of %s", refill.messages, port.node)
-            return True
-        finally:
-            await port.close()
-    return False
+ASK_AGAIN_AFTER = 1.0
+"""Seconds between looks for members that were not asked yet."""
 
 
 class Returning:
@@ -183,7 +38,13 @@ class Returning:
         self._history, self._patterns, self._directory = history, patterns, directory
         self._held: Holding | None = None
         self._withheld: dict[Topic, GapNotice] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._asked: set[bytes] = set()
+        """Processes whose logs were looked into."""
+        self._given_up: dict[Publisher, Counter] = {}
+        """Announced as missing: not looked for again."""
+        self._filling = asyncio.Lock()
+        self._came = asyncio.Event()
         self.around: Surroundings | None = None
 
     def hold(self) -> None:
@@ -211,36 +72,115 @@ class Returning:
 
     def come_back(self) -> None:
         """The node goes on as another incarnation."""
-        if self.around is not None and self._held is not None and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._come_back(), name="fill the log")
+        if self.around is not None and self._held is not None:
+            self._begin("fill the log", self._come_back)
+
+    def member_came(self) -> None:
+        self._came.set()
+
+    def _begin(self, name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        if name not in self._tasks:
+            task = self._tasks[name] = asyncio.get_running_loop().create_task(work(), name=name)
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     async def _come_back(self) -> None:
-        try:
-            while self.around is not None and self._held is not None:
-                if self.around.is_complete():
-                    await self.fill("the log of a node that was away")
-                else:
-                    await asyncio.sleep(LOOK_EVERY)
-        finally:
-            self._task = None
+        while self.around is not None and self._held is not None:
+            if self.around.is_complete():
+                await self.fill("the log of a node that was away")
+            else:
+                await asyncio.sleep(LOOK_EVERY)
 
     async def fill(self, name: str) -> None:
-        """Get what is missing from one of the peers, then let go what had to wait for it."""
-        if self._held is None or self.around is None:
-            return
-        refill, around = Refill(self._history, self._held, self.around), self.around
+        """Get what is missing from the peers, then let go what had to wait for it."""
+        async with self._filling:
+            if self._held is not None and self.around is not None:
+                members = self.around.members()
+                found = await look(members, self._patterns, self.around, name)
+                try:
+                    await self._fill(found, self.around, self._held)
+                finally:
+                    await _close(found)
+        self._begin("ask members that come later", self._ask_later)
+
+    async def _fill(self, found: Sequence[PeerLog], around: Surroundings, held: Holding) -> None:
+        self._asked |= {one.instance for one in found}
+        refill = Refill(self._history, held, around)
+        refill.give_up(self._given_up)
         withheld, self._withheld = list(self._withheld.values()), {}
-        is_filled = await fill(refill, self._patterns, around, name)
+        is_filled = await fetch_all(refill, [one for one in found if one.patterns])
         for notice in refill.uncovered() if is_filled else withheld:
             around.announce(notice)
         await refill.release()
+        self._given_up |= refill.given_up
         if not self._withheld:  # else it was away again
             self._held = None
-        if not is_filled:
+        if not is_filled and withheld:
             log.info("no peer could fill the log; what was missed in the meantime is a gap in it")
             for notice in withheld:
                 around.announce(GapNotice(notice.topic, (), COMPLETE))
 
+    async def _ask_later(self) -> None:
+        """A log that was not there when this one was filled may have what this one has not."""
+        while self.around is not None:
+            self._came.clear()
+            members = self.around.members()
+            self._asked &= members.keys()
+            new = {instance: address for instance, address in members.items() if instance not in self._asked}
+            if new:
+                await self._ask(new, self.around)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ASK_AGAIN_AFTER):
+                    await self._came.wait()
+
+    async def _ask(self, new: dict[bytes, Address], around: Surroundings) -> None:
+        found = await look(new, self._patterns, around, "a log that a member may fill")
+        try:
+            self._asked |= {one.instance for one in found}
+            if any(self._lacks(one, around) for one in found):
+                await asyncio.sleep(UNCOVERED_FOR)  # what is under way to both may have come to one of them first
+            lacking = [one for one in found if self._lacks(one, around)]
+            if lacking:
+                async with self._filling:
+                    self.hold()
+                    if self._held is not None:
+                        await self._fill(lacking, around, self._held)
+        finally:
+            await _close(found)
+
+    def _lacks(self, peer: PeerLog, around: Surroundings) -> bool:
+        """Has the peer's log something in addition?"""
+        refill = Refill(self._history, Holding(None), around)
+        refill.give_up(self._given_up)
+        return refill.lacks(peer.known) > 0
+
     def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self.around = None
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+
+async def fetch_all(refill: Refill, peers: Sequence[PeerLog]) -> bool:
+    """First from peers that lack nothing themselves, then from the others; False when none could tell."""
+    is_filled = False
+    for takes_holes in (False, True):
+        left = list(peers)
+        while left:
+            peer = max(left, key=lambda one: refill.lacks(one.known))
+            left.remove(peer)
+            if is_filled and not refill.lacks(peer.known):
+                continue
+            try:
+                for pattern in peer.patterns:
+                    await refill.fetch(peer.port, pattern, takes_holes=takes_holes)
+            except Incomplete as error:
+                log.info("the log of %s is incomplete itself: %s", peer.port.node, error)
+            except (CubecastError, OSError) as error:
+                log.info("the log cannot be filled from %s: %s", peer.port.node, error)
+            else:
+                log.info("%d messages that were missing came with the log of %s", refill.messages, peer.port.node)
+                is_filled = True
+    return is_filled
+
+
+async def _close(peers: Sequence[PeerLog]) -> None:
+    await asyncio.gather(*(peer.port.close() for peer in peers), return_exceptions=True)
