@@ -17,7 +17,7 @@ def plain(node: int, members: tuple[int, ...], root: int = 0) -> Srpt:
 
 
 def brokered(node: int, members: tuple[int, ...], brokers: int, root: int = 0) -> Srpt:
-    return Srpt(node, 3, spread(EVERYONE, brokers, 8), lambda topic: root, initial={"t": Roster(members)})
+    return Srpt(node, 3, spread(EVERYONE, brokers)[0], lambda topic: root, initial={"t": Roster(members)})
 
 
 def receivers(make, members: tuple[int, ...], publisher: int) -> list[int]:

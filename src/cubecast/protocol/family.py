@@ -97,8 +97,12 @@ class Nemesis:
     """Nodes publish without being subscribed."""
     held: tuple[str, ...] = ()
     """Kinds of packets that may be held up."""
+    everybody: bool = False
+    """All ids are nodes, and all nodes are subscribed."""
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Parameters that are drawn among these values."""
     full: bool = False
-    """Parameters, interests and plots are drawn too."""
+    """Parameters, interests and plots as for cubecast are drawn too."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,9 @@ def draw(protocol: str, seed: int, profile: Nemesis | None = None) -> Schedule:
     nodes = tuple(sorted(rng.sample(range(size), rng.randint(min(3, size), min(size, 12)))))
     topics = ("t",) if rng.random() < 0.8 else ("t", "u")
     members = {topic: _members(rng, nodes) for topic in topics}
+    if profile.everybody:
+        nodes = tuple(range(size))
+        members = dict.fromkeys(topics, nodes)
     faults, suspicions = _faults(rng, nodes, profile)
     schedule = Schedule(
         protocol,
@@ -54,7 +57,7 @@ def draw(protocol: str, seed: int, profile: Nemesis | None = None) -> Schedule:
         size,
         nodes,
         members,
-        _settings(rng, faults) | _later_settings(seed) if profile.full else {},
+        _settings(rng, faults) | _later_settings(seed) if profile.full else _drawn(seed, profile),
         rng.choice(("constant:100", "normal:100:25", "uniform:10:200", "uniform:1:600", "planetlab")),
         rng.random() < 0.3,
         tuple(sorted(_actions(rng, nodes, members, profile))),
@@ -66,6 +69,11 @@ def draw(protocol: str, seed: int, profile: Nemesis | None = None) -> Schedule:
         coded=rng.random() < 0.1,
     )
     return _embellish(rng, schedule) if profile.full else schedule
+
+
+def _drawn(seed: int, profile: Nemesis) -> dict[str, str]:
+    rng = Random(f"settings of {seed}")
+    return {name: rng.choice(values) for name, values in profile.settings.items()}
 
 
 def _embellish(rng: Random, schedule: Schedule) -> Schedule:

@@ -1,6 +1,7 @@
 """The published hypercube systems, declared."""
 
 from dataclasses import dataclass
+from zlib import crc32
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
@@ -66,13 +67,17 @@ def _vcube_ps(setup: Setup, parameters: VCubePSParameters) -> MakeMachine:
 
 def _srpt(setup: Setup, parameters: VCubePSParameters, brokers: Brokers, roots: list[NodeId]) -> MakeMachine:
     d, rosters = dimension_of(setup.size), _rosters(setup)
-    root_of = {topic: setup.rng.choice(roots) for topic in setup.settled}
+    drawn = {topic: setup.rng.choice(roots) for topic in setup.settled}
     mode = parameters.first_reception
+
+    def root_of(topic: str) -> NodeId:
+        """Of a topic that came later its name decides, so that all nodes know it."""
+        found = drawn.get(topic)
+        return roots[crc32(topic.encode()) % len(roots)] if found is None else found
 
     def make(seat: Seat) -> Machine:
         initial = dict(rosters) if not seat.incarnation else {}
-        where = root_of.__getitem__
-        return Srpt(seat.node, d, brokers, where, incarnation=seat.incarnation, first_reception=mode, initial=initial)
+        return Srpt(seat.node, d, brokers, root_of, incarnation=seat.incarnation, first_reception=mode, initial=initial)
 
     return make
 
@@ -86,7 +91,7 @@ def _srpt_b(setup: Setup, parameters: BrokerParameters) -> MakeMachine:
     count = parameters.brokers
     if count > setup.size:
         raise BadInput(f"brokers must be between 1 and {setup.size}, not {count}")
-    return _srpt(setup, parameters, spread(mask_of(setup.nodes), count, setup.size), list(range(count)))
+    return _srpt(setup, parameters, *spread(mask_of(setup.nodes), count))
 
 
 def _vcube_pb(setup: Setup, parameters: VCubePBParameters) -> MakeMachine:
@@ -146,6 +151,7 @@ SRPT_B = Family(
     make=_srpt_b,
     parameters=BrokerParameters,
     population=CUBE,
+    nemesis=Nemesis(settings={"brokers": ("1", "2", "4")}),
     described="docs/papers/vcube-ps.md",
 )
 VCUBE_PB = Family(
@@ -172,6 +178,7 @@ CAUSAL_BROADCAST = Family(
     parameters=CausalParameters,
     requests=frozenset({Publish}),
     population=CUBE,
+    nemesis=Nemesis(everybody=True),
     described="docs/papers/causal-aggregation.md",
 )
 TIMER_BUNDLING = Family(
@@ -183,5 +190,6 @@ TIMER_BUNDLING = Family(
     parameters=BundlingParameters,
     requests=frozenset({Publish}),
     population=CUBE,
+    nemesis=Nemesis(everybody=True),
     described="docs/papers/causal-aggregation.md",
 )

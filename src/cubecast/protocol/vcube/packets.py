@@ -3,6 +3,7 @@
 Not frozen, for the reason given in `contract`: the simulator builds millions of acknowledgements.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -27,6 +28,12 @@ def number_of(message: MessageId) -> int:
 def message_of(number: int) -> MessageId:
     rest, source = divmod(number, MOST_SOURCES)
     return MessageId(source, rest >> 32, rest & (1 << 32) - 1)
+
+
+def check_ids(kind: str, ids: Iterable[NodeId]) -> None:
+    """Of a packet from outside, before ids become bits of masks: a huge one would fill the memory."""
+    if not all(0 <= one < MOST_SOURCES for one in ids):
+        raise RemoteProtocolError(f"malformed {kind}: a source that does not exist")
 
 
 class Operation(Enum):
@@ -69,10 +76,9 @@ class Pub(Packet):
 
     @staticmethod
     def check(values: tuple[Any, ...]) -> None:
-        """Of what came from outside: sources become bits of masks, and a huge one would fill the memory."""
+        """Of what came from outside."""
         _, message, _, barrier = values
-        if not all(0 <= one.source < MOST_SOURCES for one in (message, *barrier)):
-            raise RemoteProtocolError("malformed Pub: a source that does not exist")
+        check_ids("Pub", (one.source for one in (message, *barrier)))
 
     def __post_init__(self) -> None:
         self.source, incarnation, self.counter = self.message
@@ -103,6 +109,10 @@ class Sub(Packet):
     source: NodeId
     counter: Counter
 
+    @staticmethod
+    def check(values: tuple[Any, ...]) -> None:
+        check_ids("Sub", values[1:2])
+
     @property
     def key(self) -> OperationKey:
         return (Operation.SUB, self.source, self.counter)
@@ -113,6 +123,10 @@ class Uns(Packet):
     topic: str
     source: NodeId
     counter: Counter
+
+    @staticmethod
+    def check(values: tuple[Any, ...]) -> None:
+        check_ids("Uns", values[1:2])
 
     @property
     def key(self) -> OperationKey:
@@ -128,6 +142,11 @@ class OperationAck(Packet):
     source: NodeId
     counter: Counter
     members: tuple[Entry, ...]
+
+    @staticmethod
+    def check(values: tuple[Any, ...]) -> None:
+        _, _, source, _, members = values
+        check_ids("OperationAck", (source, *(entry.node for entry in members)))
 
     @property
     def key(self) -> OperationKey:

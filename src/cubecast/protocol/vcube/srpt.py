@@ -18,7 +18,7 @@ from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, Sub, Uns
 from cubecast.protocol.vcube.subscribers import Roster, Subscribers
-from cubecast.protocol.vcube.topology import block, first_child
+from cubecast.protocol.vcube.topology import block, first_child, ids_of, mask_of
 
 
 class Brokers:
@@ -39,13 +39,14 @@ class Brokers:
         return tuple(node for node, its in self._attached.items() if its == broker)
 
 
-def spread(present: int, count: int, size: int) -> Brokers:
-    """`count` brokers, the ids below it; everybody else attached evenly, by remainder."""
-    brokers = Brokers(present, (1 << count) - 1)
-    for node in range(count, size):
-        if present >> node & 1:
-            brokers.attach(node, node % count)
-    return brokers
+def spread(present: int, count: int) -> tuple[Brokers, list[NodeId]]:
+    """The first `count` ids that are there are brokers; everybody else is attached evenly, by remainder."""
+    nodes = list(ids_of(present))
+    chosen, rest = nodes[:count], nodes[count:]
+    brokers = Brokers(present, mask_of(chosen))
+    for node in rest:
+        brokers.attach(node, chosen[node % len(chosen)])
+    return brokers, chosen
 
 
 class Topic:

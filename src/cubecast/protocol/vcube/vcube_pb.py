@@ -248,6 +248,8 @@ class VCubePB(Handlers):
         self._news.append((topic, entry))
         if entry.operation is Operation.SUB:
             state.members |= 1 << entry.node
+        elif entry.node == self.node:  # CHECKLEAVE is about others: nobody is its own child, parent or source
+            state.members &= ~(1 << self.node)
         else:
             self._check_leave(state, entry.node, effects)
         effects.append(Observe("view", topic, peer=entry.node))

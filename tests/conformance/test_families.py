@@ -1,0 +1,196 @@
+"""What every family owes to those who drive it: the same tests over the registry and every role."""
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
+from cubecast.experiments.swarm import swarm
+from cubecast.protocol.effects import Link, Send, Unlink
+from cubecast.protocol.families import FAMILIES, find
+from cubecast.protocol.inputs import (
+    Follow,
+    Leave,
+    PeerDown,
+    PeerUp,
+    Publish,
+    Start,
+    Subscribe,
+    Unsubscribe,
+)
+from cubecast.sim.config import SimConfig
+from cubecast.sim.run import prepare, simulate
+from cubecast.sim.scenario import machines
+from cubecast.wire.codec import codec_of
+from support.packets_by_type import frame, packet
+
+TOY = "conformance.test_toy_family:FLOOD"
+NAMES = [*FAMILIES, TOY]
+SEATS = [(name, role) for name in NAMES for role in find(name).population.roles or ("",)]
+EACH = pytest.mark.parametrize("name", NAMES)
+EACH_ROLE = pytest.mark.parametrize(("name", "role"), SEATS)
+NODES = 8
+SETTINGS = {"srpt-b": {"brokers": "3"}}
+
+REQUESTS = {
+    Publish: Publish("t", (b"a", b"b")),
+    Subscribe: Subscribe("new"),
+    Unsubscribe: Unsubscribe("t"),
+    Follow: Follow(lambda topic: topic.startswith("n")),
+}
+OPPOSITES = {Subscribe: Unsubscribe("new"), Unsubscribe: Subscribe("t"), Follow: Follow(None)}
+
+
+def config(name: str, **options) -> SimConfig:
+    rests = find(name).rests(find(name).chosen(SETTINGS.get(name, {})))
+    horizon = {} if rests else {"until": 20_000.0}
+    return SimConfig(name, nodes=NODES, settings=SETTINGS.get(name, {}), **(horizon | options))
+
+
+def fresh(name: str, role: str, node: int = 3):
+    """A machine that knows of seven others and is subscribed to t, as all are."""
+    settled = {"t": tuple(range(NODES))}
+    roles = dict.fromkeys(range(NODES), role)
+    contacts = {node: (0, 1)}
+    make = machines(find(name), 1, NODES, range(NODES), settled, SETTINGS.get(name, {}), roles=roles, contacts=contacts)
+    machine = make(node, 0)
+    look_at(machine, machine.handle(0.0, Start()))
+    return machine
+
+
+def look_at(machine, effects):
+    """After every step: invariants hold, there is something to say about it, and only others are spoken to."""
+    machine.invariants()
+    assert all(isinstance(line, str) for line in machine.waiting())
+    for effect in effects:
+        named = effect.peers if isinstance(effect, Send) else [effect.peer] if isinstance(effect, Link | Unlink) else []
+        assert all(0 <= peer < NODES and peer != machine.node for peer in named), effect
+    return effects
+
+
+def busy(name: str, role: str):
+    """In the middle of things: others published, a peer went and came, own messages are under way."""
+    machine = fresh(name, role)
+    peer = fresh(name, role, 0)
+    for effect in peer.handle(1.0, Publish("t", (b"x",))):
+        if isinstance(effect, Send) and 3 in effect.peers:
+            look_at(machine, machine.on_packet(2.0, 0, effect.packet))
+    for given in (Publish("t", (b"c",)), PeerDown(5), PeerUp(5)):
+        look_at(machine, machine.handle(3.0, given))
+    return machine
+
+
+@EACH_ROLE
+@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("make", [fresh, busy], ids=["fresh", "busy"])
+def test_each_request_is_carried_out_or_refused_by_name(name: str, role: str, kind, make):
+    machine = make(name, role)
+    if kind in find(name).requests:
+        look_at(machine, machine.handle(10.0, REQUESTS[kind]))
+        for given in (OPPOSITES.get(kind, REQUESTS[kind]), REQUESTS[kind]):
+            with suppress(LocalProtocolError):  # the first is not finished: a protocol may want it to be
+                look_at(machine, machine.handle(11.0, given))
+            look_at(machine, [])
+    else:
+        with pytest.raises(LocalProtocolError):
+            machine.handle(10.0, REQUESTS[kind])
+        look_at(machine, [])
+
+
+@EACH_ROLE
+def test_what_is_asked_twice_is_refused_and_nothing_changes(name: str, role: str):
+    machine = fresh(name, role)
+    for once, again in ((Subscribe, Subscribe("t")), (Unsubscribe, Unsubscribe("never"))):
+        if once in find(name).requests:
+            with pytest.raises(LocalProtocolError):
+                machine.handle(10.0, again)
+            look_at(machine, [])
+    if Leave in find(name).requests:
+        look_at(machine, machine.handle(20.0, Leave()))
+
+
+@EACH
+def test_every_packet_travels_and_comes_back_the_same(name: str):
+    codec = codec_of(find(name))
+    assert codec.packets
+    for cls in codec.packets:
+        for seed in range(30):
+            one = packet(cls, codec.field_types(cls), Random(seed))
+            again = codec.decode(codec.encode(one))
+            assert again == one and type(again) is cls, f"seed {seed}"
+            assert list(again.mentions()) == list(one.mentions())
+
+
+@EACH_ROLE
+def test_packets_of_any_values_are_handled_or_refused_and_break_nothing(name: str, role: str):
+    """Two errors exist for what others send: what does not decode, and what a machine does not believe."""
+    codec, machine, refused, handled = codec_of(find(name)), busy(name, role), 0, 0
+    for seed in range(60):
+        for cls in codec.packets:
+            for hostile in (False, True):
+                rng = Random(f"{seed} {cls.__name__} {hostile}")
+                data = frame(codec.tag(cls), codec.field_types(cls), rng, hostile=hostile)
+                try:
+                    machine.on_packet(20.0 + seed, rng.choice((0, 1, 2, 4)), codec.decode(data))
+                    handled += 1
+                except RemoteProtocolError:
+                    refused += 1
+    print(f"{name}: {handled} handled, {refused} refused")
+    assert handled or refused
+
+
+@EACH
+def test_a_run_ends_is_repeatable_and_the_same_through_the_wire(name: str):
+    options = {"publishers": "50%", "messages": 3, "propagation": "uniform:10:200", "seed": 7}
+    first, again, coded = (simulate(config(name, **options, coded=coded)) for coded in (False, False, True))
+    assert first["rested"] and first["deliveries"] > 0
+    assert first["digest"] == again["digest"] == coded["digest"]
+
+
+@EACH
+def test_crash_restart_leaving_and_returning_end_too(name: str):
+    """Whatever it promises then: nothing raises, and the run ends."""
+    faults = "crash:3@150,restart:3@900,crash:5@400"
+    simulation = prepare(config(name, messages=3, faults=faults, detection_delay=50.0, seed=5), careful=True)
+    simulation.run()
+    leaving = config(name, messages=3, churn_nodes="25%/1000", detection_delay=50.0, seed=5)
+    prepare(leaving, careful=True).run()
+
+
+@EACH
+def test_parameters_are_checked_where_they_are_declared(name: str):
+    family = find(name)
+    for one in family.settings.values():
+        assert one.parse(str(getattr(one.default, "value", one.default)).lower()) == one.default
+        if one.least > float("-inf"):
+            with pytest.raises(BadInput, match=one.name):
+                one.parse(str(one.kind(one.least - 1)))
+    with pytest.raises(BadInput, match="no parameter"):
+        family.choose({"colour": "red"})
+
+
+@EACH
+def test_populations_it_cannot_have_are_refused(name: str):
+    population = find(name).population
+    for size in (0, population.least - 1, population.most + 1):
+        with pytest.raises(BadInput):
+            population.check(name, size)
+    population.check(name, population.least)
+
+
+SCHEDULES = 40
+
+
+@EACH
+def test_what_it_promises_holds_in_drawn_schedules(name: str):
+    *_, tally = swarm(name, 1, SCHEDULES)
+    assert tally.failure is None, tally.failure.replay
+    assert tally.deliveries > SCHEDULES
+
+
+@pytest.mark.slow
+@EACH
+def test_what_it_promises_holds_in_many_drawn_schedules(name: str):
+    *_, tally = swarm(name, 1000, 300)
+    assert tally.failure is None, tally.failure.replay
