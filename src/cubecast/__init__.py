@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from cubecast.api import sync as sync
+    from cubecast import sync as sync
     from cubecast.api.client import Client as Client
     from cubecast.api.connect import connect as connect
     from cubecast.api.message import Batch as Batch
@@ -63,7 +63,7 @@ _PLACES = {
 
 def __getattr__(name: str) -> Any:
     if name == "sync":
-        return import_module("cubecast.api.sync")
+        return import_module("cubecast.sync")
     if name in _PLACES:
         return getattr(import_module(_PLACES[name]), name)
     raise AttributeError(f"module 'cubecast' has no attribute {name!r}")

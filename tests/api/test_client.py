@@ -7,7 +7,7 @@ import pytest
 from cubecast.api.client import Client
 from cubecast.api.envelope import seal
 from cubecast.api.message import Gap, Message, Origin
-from cubecast.errors import BadInput, Closed, Missed, NoRoom, OutcomeUnknown, RequestFailed
+from cubecast.errors import BadInput, Closed, Missed, NoResponder, NoRoom, OutcomeUnknown, RequestFailed
 from cubecast.ids import MessageId
 from support.bus import LARGEST, Bus
 from support.running import run, until
@@ -195,8 +195,46 @@ def test_questions_are_answered():
                 await ann.request("fail", 1)
             await ann.publish("double", "not a request: ignored")
             assert (await ann.request("double", 1)).data == 2
-        with pytest.raises(TimeoutError):
-            await ann.request("double", 1, timeout=0.02)
+        with pytest.raises(NoResponder, match="double: nobody is subscribed"):
+            await ann.request("double", 1, timeout=600)
+
+    run(main())
+
+
+def test_a_question_that_nobody_answers_says_whether_it_was_asked():
+    async def main():
+        ann, bob = pair()
+        async with bob.subscribe("silence"):
+            with pytest.raises(TimeoutError, match=r"silence: no answer in 0\.02 s; it was asked, and may"):
+                await ann.request("silence", 1, timeout=0.02)
+        ann._port.open_room.clear()
+        with pytest.raises(TimeoutError, match=r"silence: no answer in 0\.02 s; nothing was asked"):
+            await ann.request("silence", 1, timeout=0.02)
+
+    run(main())
+
+
+def test_several_requests_at_a_time():
+    async def main():
+        ann, bob = pair()
+        inside, most = 0, 0
+        gate = asyncio.Event()
+
+        async def slow(message: Message):
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            if inside == 3:
+                gate.set()
+            await gate.wait()
+            inside -= 1
+            return message.json()
+
+        async with bob.serve("slow", slow, concurrency=3):
+            answers = await asyncio.gather(*(ann.request("slow", number, timeout=60) for number in range(10)))
+            assert [answer.data for answer in answers] == list(range(10)) and most == 3
+        with pytest.raises(BadInput, match="at least one request"):
+            bob.serve("slow", slow, concurrency=0)
 
     run(main())
 

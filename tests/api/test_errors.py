@@ -1,10 +1,13 @@
 """Errors say who is at fault, whether it happened, and what to do; at a node and at a thin client alike."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 import cubecast
+from cubecast.net.security.certificates import write_secret
+from cubecast.net.security.tokens import digest, new_token
 from support.running import run
 
 SIDES = pytest.mark.parametrize("thin", [False, True], ids=["node", "thin"])
@@ -65,3 +68,60 @@ def test_a_browser_at_the_port_of_a_node(caplog: pytest.LogCaptureFixture):
 
     with caplog.at_level("INFO"):
         run(main())
+
+
+@SIDES
+def test_a_request_without_servers_fails_at_once(thin: bool):
+    async def main() -> None:
+        async with (
+            cubecast.Node() as here,
+            cubecast.Node(join=here.address) as there,
+            cubecast.connect(here.address) as client,
+        ):
+            asker = client if thin else here
+            with pytest.raises(cubecast.NoResponder, match="ask: nobody is subscribed, so nobody answers"):
+                await asker.request("ask", 1, timeout=600)
+            async with there.serve("ask", lambda message: message.json() + 1):
+                assert (await asker.request("ask", 1, timeout=60)).data == 2
+            with pytest.raises(cubecast.NoResponder):
+                await asker.request("ask", 1, timeout=600)
+            async with here.serve("the.founder", lambda message: message.json() + 1):
+                assert (await there.request("the.founder", 1, timeout=60)).data == 2
+            async with there.subscribe(">") as heard:
+                question = asyncio.create_task(asker.request("ask.more", 1, timeout=60))
+                message = await heard.next(60)
+                assert isinstance(message, cubecast.Message)
+                heard.close()  # whoever asked is answered all the same
+                await message.reply(5)
+                assert (await question).data == 5
+
+    run(main())
+
+
+def test_a_log_is_nobody_who_answers(tmp_path: Path):
+    async def main() -> None:
+        async with cubecast.Node(data=tmp_path, log=">") as node:
+            with pytest.raises(cubecast.NoResponder):
+                await node.request("ask", 1, timeout=600)
+
+    run(main())
+
+
+def test_a_question_that_is_not_permitted_fails_at_once(tmp_path: Path):
+    async def main() -> None:
+        secret = new_token("ann")
+        policy = tmp_path / "policy.toml"
+        policy.write_text(
+            f'[principals.ann]\ntokens = ["{digest(secret, "cubecast")}"]\n'
+            'subscribe = ["_inbox.>"]\npublish = ["_inbox.>"]\n'
+        )
+        token = tmp_path / "token"
+        write_secret(token, secret.encode())
+        async with (
+            cubecast.Node(policy=policy) as node,
+            cubecast.connect(node.address, login=cubecast.Login(token_file=token)) as ann,
+        ):
+            with pytest.raises(cubecast.NotPermitted, match="ann may not publish on ask"):
+                await ann.request("ask", 1, timeout=600)
+
+    run(main())

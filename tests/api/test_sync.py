@@ -1,6 +1,9 @@
 """The blocking facade, against a door for clients that runs in a thread of its own."""
 
 import asyncio
+import inspect
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +11,12 @@ from contextlib import contextmanager
 import pytest
 
 from cubecast.api import sync
+from cubecast.api.client import Client
 from cubecast.api.connect import connect
 from cubecast.api.message import Message
-from cubecast.errors import BadInput, Closed, RequestFailed, Unreachable
+from cubecast.api.requests import Service
+from cubecast.api.subscription import Subscription
+from cubecast.errors import BadInput, Closed, NoResponder, RequestFailed, Unreachable
 from support.bus import Bus
 from support.gateways import Door
 from support.running import run
@@ -68,8 +74,8 @@ def test_questions_from_and_to_threads():
             assert [ann.request("double", number).data for number in range(5)] == [0, 2, 4, 6, 8]
         responder.join(30)
         assert not responder.is_alive()
-        with pytest.raises(TimeoutError):
-            ann.request("double", 1, timeout=0.01)
+        with pytest.raises(NoResponder):
+            ann.request("double", 1, timeout=600)
 
 
 def test_a_closed_client_says_so_and_its_thread_is_gone():
@@ -127,3 +133,66 @@ def test_what_another_thread_took_is_not_missed():
         assert sync.SyncSubscription(thread, Shared()).next(30) == "event"
     finally:
         thread.stop()
+
+
+def test_sync_has_what_async_has():
+    """By name: every public method of the asynchronous classes, and every argument of theirs."""
+    pairs = [
+        (Client, sync.SyncClient, {"ask", "serve"}),
+        (Subscription, sync.SyncSubscription, set()),
+        (Service, sync.SyncService, set()),
+    ]
+    for there, here, others in pairs:
+        names = {name for name in vars(there) if not name.startswith("_")} - {"ask"}
+        assert names and names <= set(vars(here)), (here, names - set(vars(here)))
+        for name in names - others:
+            if callable(getattr(there, name)):
+                wanted, given = (set(inspect.signature(getattr(kind, name)).parameters) for kind in (there, here))
+                assert wanted <= given or "options" in given, (name, wanted - given)
+    assert set(inspect.signature(connect).parameters) == set(inspect.signature(sync.connect).parameters)
+    done = subprocess.run(
+        [sys.executable, "-c", "import cubecast.sync; print(cubecast.sync.connect.__name__)"], capture_output=True
+    )
+    assert done.stdout == b"connect\n"
+
+
+def test_services_in_threads():
+    with door() as address, sync.connect(address) as ann, sync.connect(address) as bob:
+        together = threading.Barrier(2, timeout=60)
+
+        def meet(message: Message) -> int:
+            together.wait()  # nobody passes alone: two are answered at a time, and both may block
+            return message.data + 1
+
+        with bob.serve("meet", meet, concurrency=2):
+            answers = [threading.Thread(target=ann.request, args=("meet", 1), kwargs={"timeout": 60}) for _ in range(2)]
+            for one in answers:
+                one.start()
+            for one in answers:
+                one.join(60)
+            assert not any(one.is_alive() for one in answers) and not together.broken
+        with pytest.raises(NoResponder):
+            ann.request("meet", 1, timeout=600)
+
+
+def test_batches_and_handfuls():
+    with door() as address, sync.connect(address) as ann, sync.connect(address) as bob:
+        with bob.subscribe("t") as heard:
+            ann.publish_batch("t", [b"%d" % number for number in range(10)])
+            ann.stable("t", timeout=60)
+            seen = [event.data for event in heard.take(3, 60)]
+            for batch in heard.batches():
+                seen += batch.payloads
+                if len(seen) == 10:
+                    break
+            assert seen == [b"%d" % number for number in range(10)]
+            ann.publish_nowait("t", "last")
+            assert heard.next(60).data == "last"
+            with pytest.raises(TimeoutError, match=r"nothing came on t for 0\.01 s"):
+                heard.take(1, 0.01)
+            with pytest.raises(TimeoutError, match=r"the subscription to t did not end in 0\.01 s"):
+                heard.ended(0.01)
+            heard.live(60)
+            assert repr(heard) == "<SyncSubscription to 't', 0 bytes to read>" and not heard.closed
+        heard.ended(60)
+        assert repr(bob).startswith("<SyncClient of node 0 at ") and heard.closed

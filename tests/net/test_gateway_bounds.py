@@ -78,7 +78,7 @@ def test_the_cuts_of_a_client_are_counted_while_its_subscriptions_are_open(monke
         gateway.on_frames([encode(Unsubscribe(1)), encode(Subscribe(4, "t", FromCut(cut, resumes=True)))])
         assert wire.said(Resumed)[1:] == [Resumed(4, is_complete=True)]
         gateway.on_frames([encode(Subscribe(5, "t", FromBeginning()))])
-        assert wire.said(Ended)[1:] == [Ended(5, "nothing is kept")]
+        assert wire.said(Ended)[1:] == [Ended(5, "nothing is kept", "NotKept")]
         assert [since for _, since in port.opened] == [FromCut(cut), None, FromCut(cut, resumes=True)]
         gateway.close()
 

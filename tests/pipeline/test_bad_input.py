@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cubecast.check import check_directory
 from cubecast.errors import BadInput, TraceError
 from cubecast.pipeline.layout import file_footer
 from cubecast.pipeline.staging import checked_properties, find_runs
 from cubecast.pipeline.verify import verify
-from cubecast.trace.schema import RUN_FILE
+from cubecast.trace.schema import ADDED, RUN_FILE, SCHEMA_VERSION
 from support.agreeing import write_trace
 from support.model_traces import clean_trace
 
@@ -24,6 +25,14 @@ def change_header(directory: Path, **values: object) -> None:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return write_trace(tmp_path / "run", clean_trace(1))
+
+
+def as_first_version(directory: Path) -> Path:
+    """As programs wrote it before there were digests."""
+    for path in directory.glob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(list(ADDED)), path)
+    change_header(directory, schema_version=1)
+    return directory
 
 
 def refused(*directories: Path) -> str:
@@ -73,13 +82,37 @@ def test_a_promise_nobody_knows(run: Path):
 
 def test_another_schema_version(run: Path):
     change_header(run, schema_version=99)
-    assert "has schema version 99; this program reads version 1" in refused(run)
+    assert "has schema version 99; this program reads versions 1 to 2" in refused(run)
 
 
 def test_one_of_another_schema_version_is_refused_alone(run: Path, tmp_path: Path):
     other = write_trace(tmp_path / "other", clean_trace(1))
     change_header(other, schema_version=99)
     assert [one.refusal is None for one in find_runs([run, other])] == [True, False]
+
+
+def test_a_trace_of_the_first_version_beside_one_of_today(run: Path, tmp_path: Path):
+    """Its rows lack a column, so that one property cannot be decided; everything else is."""
+    older = as_first_version(write_trace(tmp_path / "older", clean_trace(1)))
+    both = verify(None, [run, older], ["P1", "P1b", "P8"])
+    assert [(one.properties["P1b"].verdict, one.properties["P8"].verdict) for one in both.runs] == [
+        ("VALID", "VALID"),
+        ("UNKNOWN", "VALID"),
+    ]
+    assert "traces of version 1 do not tell what P1b needs" in both.unknown_because[0]
+    alone = check_directory(older, ["P1", "P1b", "P8"])
+    assert {name: str(verdict) for name, verdict in alone.verdicts.items()} == {
+        name: one.verdict for name, one in both.runs[1].properties.items()
+    }
+
+
+def test_a_trace_of_today_must_have_todays_columns(run: Path):
+    as_first_version(run)
+    change_header(run, schema_version=SCHEMA_VERSION)
+    (alone,) = verify(None, [run]).runs
+    assert "lacks the columns ['digest']; it is not a trace of version 2" in str(alone.refused)
+    with pytest.raises(TraceError, match=r"lacks the columns \['digest'\]"):
+        check_directory(run)
 
 
 def test_a_property_that_does_not_exist(run: Path):
@@ -97,7 +130,7 @@ def test_directories_of_directories_and_the_same_one_twice(run: Path, tmp_path: 
 def test_missing_columns(run: Path):
     path = sorted(run.glob("*.parquet"))[0]
     pq.write_table(pq.read_table(path).drop_columns(["deps", "kind"]), path)
-    (footer,) = file_footer(0, "run", str(path))
+    (footer,) = file_footer(0, "run", str(path), SCHEMA_VERSION)
     assert "lacks the columns ['kind', 'deps']" in footer["refusal"]
 
 

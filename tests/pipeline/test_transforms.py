@@ -9,11 +9,10 @@ from pyspark.testing import assertDataFrameEqual
 from cubecast.pipeline.agreement import agreement
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import FOOTER, REPLAYED, SEQUENCE
-from cubecast.pipeline.judging import total_order
+from cubecast.pipeline.judging import FILE, total_order
 from cubecast.pipeline.layout import footers, pieces, tasks
 from cubecast.pipeline.staging import Run
 from cubecast.pipeline.verdict import PropertyVerdict, RunVerdict, Verification
-from cubecast.pipeline.verify import FILE
 from cubecast.trace.writer import table_of
 from support.histories import parse_rows
 
@@ -27,9 +26,9 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
     path = tmp_path / "nodes.parquet"
     pq.write_table(table_of("r", rows), path, row_group_size=2)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    files = spark.createDataFrame([(0, "r", str(path)), (1, "q", str(tmp_path / "broken.parquet"))], FILE)
+    files = spark.createDataFrame([(0, "r", str(path), 2), (1, "q", str(tmp_path / "broken.parquet"), 2)], FILE)
     found = footers(files)
-    where = {"run": 0, "path": str(path), "own": True, "deps": False}
+    where = {"run": 0, "path": str(path), "own": True, "deps": False, "digests": False}
     expected = [
         where | {"group": 0, "rows": 2, "low": 3, "high": 3, "cuts": True},
         where | {"group": 1, "rows": 1, "low": 5, "high": 5, "cuts": False},
@@ -41,12 +40,12 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
 
 def group(number: int, rows: int, low: int, high: int) -> dict[str, object]:
     where = {"run": 0, "path": "f", "group": number, "rows": rows, "low": low, "high": high}
-    return where | {"own": True, "deps": number == 1, "cuts": False}
+    return where | {"own": True, "deps": number == 1, "cuts": False, "digests": False}
 
 
 def test_the_heaviest_task_comes_first():
     planned = tasks(pieces([group(n, rows, n, n) for n, rows in enumerate((10, 30, 20))]), {0: "r"}, parallelism=2)
-    part = {"path": "f", "run": 0, "name": "r", "own": True, "deps": False, "cuts": False}
+    part = {"path": "f", "run": 0, "name": "r", "own": True, "deps": False, "cuts": False, "digests": False}
     assert planned == [
         [[part | {"deps": True, "groups": [1]}]],
         [[part | {"groups": [2]}]],

@@ -13,7 +13,7 @@ from cubecast.sim.run import simulate_to_memory
 from cubecast.trace.reader import Trace
 from support.causal_mirror import run_machine
 
-PROPERTIES = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P12", "P13")
+PROPERTIES = ("K0", "P1", "P1b", "P2", "P4", "P5", "P6", "P7", "P8", "P12", "P13")
 
 
 def draw_config(seed):

@@ -14,7 +14,7 @@ from cubecast.protocol.family import Nemesis
 from cubecast.sim.swarm import draw
 from support import planted
 
-FULL = ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
+FULL = ("K0", "K1", "K2", "K3", "P1", "P1b", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
 MOST_SEEDS = 1000
 
 

@@ -10,7 +10,7 @@ from cubecast.protocol.vcube.vcube_pb import VCubePB
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm import draw
 
-FULL = ("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
+FULL = ("K0", "K1", "K2", "K3", "P1", "P1b", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P11", "P12", "P13")
 CRASHES = Nemesis(("crash", "cutoff", "half"), joins=False, outsiders=False)
 RESTARTS = Nemesis(("restart", "delay"), joins=True, outsiders=False)
 

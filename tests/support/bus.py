@@ -84,9 +84,11 @@ class BusPort:
         if self.closed:
             raise Closed("the port is closed")
         check_topic(topic)
-        if max(map(len, payloads)) > LARGEST:
+        if max(map(len, payloads), default=0) > LARGEST:
             raise BadInput(f"a message has at most {LARGEST} bytes")
         before = self._counters.get(topic, 0)
+        if not payloads:
+            return before
         self._counters[topic] = before + len(payloads)
         first = MessageId(self._number, 0, before + 1)
         for port in self._bus.ports:
@@ -94,6 +96,12 @@ class BusPort:
                 if wire.matches(topic):
                     wire.deliver(topic, first, list(payloads))
         return before + len(payloads)
+
+    def ask(self, topic: Topic, payload: bytes) -> asyncio.Future[bool]:
+        self.publish(topic, [payload])
+        left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        left.set_result(any(wire.matches(topic) for port in self._bus.ports for wire in port.wires.values()))
+        return left
 
     def has_room(self, topic: Topic) -> bool:
         return self.open_room.is_set()

@@ -140,6 +140,11 @@ class Dumb:
         delivered = {mid(e) for e in self.rows.values() if e.kind == "deliver"}
         return any(m not in self.publish or m in failed for m in delivered)
 
+    def p1b(self) -> bool:
+        pairs = [(e, self.publish.get(mid(e))) for e in self.rows.values() if e.kind == "deliver"]
+        told = [(e.digest, self.rows[place].digest) for e, place in pairs if place is not None]
+        return any(None not in both and min(both) >= 0 and both[0] != both[1] for both in told)
+
     def p2(self) -> bool:
         for s in self.sigmas:
             mids = [mid(row) for row in s.rows if row.kind == "deliver"]
@@ -241,6 +246,7 @@ class Dumb:
         "K2": k2,
         "K3": k3,
         "P1": p1,
+        "P1b": p1b,
         "P2": p2,
         "P3": p3,
         "P4": p4,

@@ -11,6 +11,7 @@ cut a 0:3,1:0                last excluded counters
 deliver a 0:4                source:counter, or source.incarnation:counter
 publish a 2:1 after 0:4      claimed dependencies
 receive a 0:5 x2             two messages in one packet
+deliver a 0:4 =77            with this digest
 @9 quiescent                 a row that claims another place than the next
 """
 
@@ -69,6 +70,8 @@ def parse_row(event: Event, words: list[str]) -> Event:
     if words:
         source, incarnation, counter = parse_id(words.pop(0))
         event = event._replace(source=source, source_incarnation=incarnation, counter=counter)
+    if words and words[0].startswith("="):
+        event = event._replace(digest=int(words.pop(0)[1:]))
     if words and words[0] == "after":
         event = event._replace(deps=parse_ids(words[1]))
     elif words and words[0].startswith("x"):

@@ -7,6 +7,7 @@ delivered when all its causes are: delivered, in the cut, or lost with a crashed
 
 import random
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from cubecast.ids import MessageId
 from cubecast.trace.event import Event, RunInfo
@@ -344,6 +345,8 @@ class ModelWorld:
         place, node.rows = node.rows, node.rows + 1
         clock = float(len(self.events))
         event = Event(node.name, node.incarnation, place, clock, str(kind), topic, source, incarnation, counter)
+        if message is not None and kind in (Kind.PUBLISH, Kind.DELIVER):
+            event = event._replace(digest=crc32(repr((topic, *message)).encode()))
         self.events.append(event._replace(**rest))
 
 

@@ -55,7 +55,7 @@ def draw_config(seed: int) -> SimConfig:
 
 
 PROMISED_WHEN_STATIC = (
-    *("K0", "K1", "K2", "K3", "P1", "P2", "P3", "P4", "P4u", "P5", "P6"),
+    *("K0", "K1", "K2", "K3", "P1", "P1b", "P2", "P3", "P4", "P4u", "P5", "P6"),
     *("P7", "P8", "P11", "P12", "P13"),
 )
 """With nobody joining, leaving or failing, VCube-PS and the baselines keep every promise but total order."""

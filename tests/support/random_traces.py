@@ -37,6 +37,8 @@ class RandomWorld:
     def log(self, node: int, kind: str, topic: str | None, message: MessageId | None = None, **rest: object) -> None:
         source, incarnation, counter = message if message is not None else (None, None, None)
         event = Event(node, 0, len(self.logs[node]), 0.0, kind, topic, source, incarnation, counter)
+        if message is not None and kind in ("publish", "deliver"):
+            event = event._replace(digest=self.random.choices((counter, 0, None, -2), (90, 3, 5, 2))[0])
         self.logs[node].append(event._replace(**rest))
 
     def publish(self, node: int, topic: str) -> None:

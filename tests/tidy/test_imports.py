@@ -12,7 +12,7 @@ LABORATORY = (*BASE, "protocol", "wire", "trace", "check", "sim", "net", "api", 
 
 # room → prefixes of our own modules it may import, besides itself
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "": LABORATORY,
+    "": (*LABORATORY, "sync"),
     "ids": NOTHING,
     "errors": NOTHING,
     "protocol": BASE,
@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "report": LABORATORY,
     "cli": LABORATORY,
     "__main__": ("cli",),
+    "sync": ("api",),
 }
 ANYBODY = ("__version__",)
 ON_THEIR_OWN = {

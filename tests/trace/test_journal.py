@@ -51,6 +51,27 @@ def test_one_line_per_batch_becomes_one_row_per_message(tmp_path: Path):
     assert [row.deps for row in rows[1:3]] == [(), ((0, 0, 1),)]
 
 
+def test_digests_of_a_batch_belong_to_its_messages_and_older_journals_have_none(tmp_path: Path):
+    publisher = [("publish", 0.1, "t", 1, 2, [], [71, 72]) if line[0] == "publish" else line for line in PUBLISHER]
+    reader = [("deliver", 0.1, "t", 0, 0, 1, 2, [71, 73]) if line[0] == "deliver" else line for line in READER]
+    written(tmp_path / "journals", 0, publisher)
+    written(tmp_path / "journals", 1, reader)
+    written(tmp_path / "journals", 2, READER)
+    collect(tmp_path / "journals", tmp_path / "trace", INFO)
+    _, rows = read_trace(tmp_path / "trace")
+    told = {(row.node, row.kind, row.counter): row.digest for row in rows if row.kind in ("publish", "deliver")}
+    assert told == {
+        (0, "publish", 1): 71,
+        (0, "publish", 2): 72,
+        (1, "deliver", 1): 71,
+        (1, "deliver", 2): 73,
+        (2, "deliver", 1): None,
+        (2, "deliver", 2): None,
+    }
+    (witness,) = check_directory(tmp_path / "trace", ["P1b"]).witnesses
+    assert (witness.node, witness.message) == (1, (0, 0, 2))
+
+
 def test_a_journal_without_an_end_ends_in_a_crash(tmp_path: Path):
     written(tmp_path / "journals", 0, PUBLISHER)
     written(tmp_path / "journals", 1, READER)

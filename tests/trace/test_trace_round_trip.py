@@ -38,6 +38,7 @@ EVENTS = st.builds(
     messages=st.none() | INT32,
     bytes=st.none() | INT32,
     hops=st.none() | INT32,
+    digest=st.none() | INT64,
     cut=st.none() | IDS,
     detail=st.none() | TEXT,
 )

@@ -211,18 +211,32 @@ class Client:
     # -- questions and answers
 
     async def request(
-        self, topic: str, data: Any, *, headers: dict[str, str] | None = None, timeout: float = 5.0
+        self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None, timeout: float = 5.0
     ) -> Message:
-        """Publish a question and wait for the first answer. `RequestFailed` when the handler raised."""
+        """Publish a question and wait for the first answer.
+
+        `RequestFailed` when the handler raised, `NoResponder` at once when nobody is subscribed to the topic.
+        """
         return await self._requests.ask(check_topic(topic), data, headers, timeout)
+
+    async def ask(self, topic: str, sealed: bytes) -> asyncio.Future[bool]:
+        """Publish a question of `request`; the result is done when it has left: is there anybody it is for?"""
+        if not self._port.has_room(topic):
+            await self._room(topic, None)
+        return asyncio.ensure_future(self._port.ask(topic, sealed))
 
     async def reply(self, message: Message, data: Any) -> None:
         """Answer a message that was sent with `request`."""
         await requests.answer(self, message, data)
 
-    def serve(self, pattern: str, handler: Handler) -> Service:
-        """Answer each request with what the handler, plain or async, returns; closed with the client or by itself."""
-        service = Service(self, self.subscribe(pattern, gaps="ignore"), handler, self._services.discard)
+    def serve(self, pattern: str, handler: Handler, *, concurrency: int = 1) -> Service:
+        """Answer each request with what the handler, plain or async, returns; closed with the client or by itself.
+
+        Every server of a topic gets and answers every request; whoever asks takes the first answer. One request after
+        the other, or up to `concurrency` at a time.
+        """
+        subscription = self.subscribe(pattern, gaps="ignore")
+        service = Service(self, subscription, handler, self._services.discard, concurrency)
         self._services.add(service)
         return service
 

@@ -11,8 +11,9 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cubecast.api.envelope import seal
 from cubecast.api.message import Batch, Message
-from cubecast.errors import BadInput, Closed, CubecastError, RemoteProtocolError, RequestFailed
+from cubecast.errors import BadInput, Closed, CubecastError, NoResponder, RemoteProtocolError, RequestFailed
 
 if TYPE_CHECKING:
     from cubecast.api.client import Client
@@ -33,20 +34,32 @@ class Requests:
         self._open: dict[str, asyncio.Future[Message]] = {}
         self._inbox: Subscription[Any] | None = None
 
-    async def ask(self, topic: str, data: Any, headers: dict[str, str] | None, timeout: float) -> Message:
-        async with asyncio.timeout(timeout):
-            if self._inbox is None or self._inbox.closed:
-                self._inbox = self._client.subscribe(self._topic, on_batch=self._on_answers)
-            await self._inbox.ready()
-            question = secrets.token_hex(8)
-            answer = asyncio.get_running_loop().create_future()
-            self._open[question] = answer
-            try:
-                asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: question}
-                await self._client.publish(topic, data, headers=asking)
+    async def ask(self, topic: str, data: Any, headers: Mapping[str, str] | None, timeout: float) -> Message:
+        question = secrets.token_hex(8)
+        asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: question}
+        sealed, is_asked = seal(data, asking), False
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        left: asyncio.Future[bool] | None = None
+        self._open[question] = answer
+        try:
+            async with asyncio.timeout(timeout):
+                await self._ready()
+                left = await self._client.ask(topic, sealed)
+                is_asked = True
+                left.add_done_callback(lambda future: _give_up(topic, future, answer))
                 return _checked(await answer)
-            finally:
-                del self._open[question]
+        except TimeoutError:
+            done = "it was asked, and may still be acted on" if is_asked else "nothing was asked"
+            raise TimeoutError(f"{topic}: no answer in {timeout} s; {done}") from None
+        finally:
+            del self._open[question]
+            if left is not None:
+                left.cancel()
+
+    async def _ready(self) -> None:
+        if self._inbox is None or self._inbox.closed:
+            self._inbox = self._client.subscribe(self._topic, on_batch=self._on_answers)
+        await self._inbox.ready()
 
     def _on_answers(self, batch: Batch) -> None:
         for message in batch:
@@ -62,6 +75,20 @@ class Requests:
         for answer in self._open.values():
             if not answer.done():
                 answer.set_exception(Closed("the client was closed before the answer came"))
+
+
+def _give_up(topic: str, left: asyncio.Future[bool], answer: asyncio.Future[Message]) -> None:
+    """When the question left, and was for nobody, or was not allowed to leave. After a broken connection an answer may
+    still come."""
+    if left.cancelled() or answer.done():
+        return
+    error = left.exception()
+    if error is None and not left.result():
+        answer.set_exception(
+            NoResponder(f"{topic}: nobody is subscribed, so nobody answers; is it served? cubecast serve {topic} …")
+        )
+    elif isinstance(error, BadInput):
+        answer.set_exception(error)
 
 
 def _checked(answer: Message) -> Message:
@@ -88,7 +115,7 @@ async def answer(client: "Client", message: Message, data: Any, failure: str | N
 
 
 class Service:
-    """Answers requests with a function's results, one after the other, until closed."""
+    """Answers requests with a function's results, so many at a time, until closed."""
 
     def __init__(
         self,
@@ -96,9 +123,13 @@ class Service:
         subscription: "Subscription[Message]",
         handler: Handler,
         on_close: Callable[["Service"], None],
+        concurrency: int = 1,
     ) -> None:
+        if concurrency < 1:
+            raise BadInput(f"at least one request is answered at a time, not {concurrency}")
         self._client, self._subscription, self._handler = client, subscription, handler
-        self._on_close = on_close
+        self._on_close, self._concurrency = on_close, concurrency
+        self._answering: set[asyncio.Task[None]] = set()
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {subscription.pattern}")
 
     async def ready(self) -> None:
@@ -118,7 +149,19 @@ class Service:
                     continue
             except RemoteProtocolError:
                 continue  # garbled: there is nobody to answer
-            await self._answer(message)
+            if self._concurrency == 1:
+                await self._answer(message)
+            else:
+                await self._answer_beside_others(message)
+
+    async def _answer_beside_others(self, message: Message) -> None:
+        """Returns when the next one may come."""
+        task = asyncio.create_task(self._answer(message), name=f"answer on {message.topic}")
+        self._answering.add(task)
+        if len(self._answering) >= self._concurrency:
+            done, self._answering = await asyncio.wait(self._answering, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
 
     async def _answer(self, message: Message) -> None:
         try:
@@ -142,8 +185,10 @@ class Service:
     async def close(self) -> None:
         self._on_close(self)
         self._subscription.close()
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [self._task, *self._answering]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def __aenter__(self) -> "Service":
         await self.ready()

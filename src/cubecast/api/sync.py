@@ -13,15 +13,19 @@ import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from cubecast.api.client import Client, Wait
 from cubecast.api.connect import CONNECT_TIMEOUT, PATIENCE
 from cubecast.api.connect import connect as connect_async
 from cubecast.api.message import Batch, Gap, Message
+from cubecast.api.requests import Service
 from cubecast.api.subscription import Subscription
-from cubecast.errors import Closed
+from cubecast.errors import BadInput, Closed
+from cubecast.net.client import complain, warn
 from cubecast.net.log.ranges import TopicLog
+from cubecast.net.outbox import Uncertain
 from cubecast.net.security.login import NOTHING, Login
 
 if TYPE_CHECKING:
@@ -42,7 +46,9 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="cubecast", daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, Result], timeout: float | None = None) -> Result:
+    def run(
+        self, coroutine: Coroutine[Any, Any, Result], timeout: float | None = None, what: str = "it was not done"
+    ) -> Result:
         """Wait for the result; cancelled when it takes too long, or when the waiting is interrupted."""
         if not self._thread.is_alive():
             coroutine.close()
@@ -52,6 +58,10 @@ class LoopThread:
             return future.result(timeout)
         except concurrent.futures.CancelledError:
             raise Closed("the client was closed meanwhile") from None
+        except TimeoutError:
+            if future.done():
+                raise  # its own
+            raise TimeoutError(f"{what} in {timeout} s") from None
         finally:
             future.cancel()
 
@@ -81,7 +91,28 @@ class SyncSubscription:
 
     def ready(self, timeout: float | None = None) -> None:
         """Returns when whatever is published from now on, anywhere, arrives here."""
-        self._thread.run(self._subscription.ready(), timeout)
+        self._thread.run(self._subscription.ready(), timeout, f"the subscription to {self.pattern} was not ready")
+
+    def live(self, timeout: float | None = None) -> None:
+        """With `since`: returns when what was logged before has arrived, read or not yet."""
+        self._thread.run(self._subscription.live(), timeout, f"the subscription to {self.pattern} did not catch up")
+
+    def ended(self, timeout: float | None = None) -> None:
+        """Returns when nothing comes any more; raises the error that ended it, if one did."""
+        self._thread.run(self._subscription.ended(), timeout, f"the subscription to {self.pattern} did not end")
+
+    @property
+    def pattern(self) -> str:
+        return self._subscription.pattern
+
+    @property
+    def closed(self) -> bool:
+        return self._subscription.closed
+
+    @property
+    def held(self) -> int:
+        """Bytes that have arrived and wait to be fetched."""
+        return self._subscription.held
 
     def next(self, timeout: float | None = None) -> Message | Gap:
         """The next event; `TimeoutError` when none comes in time, `Closed` when none will come."""
@@ -90,6 +121,31 @@ class SyncSubscription:
                 return self._fetched.popleft()
             except IndexError:  # or another thread took what this one fetched
                 self._thread.run(self._fetch(timeout))
+
+    def take(self, most: int, timeout: float | None = None) -> list[Message | Gap]:
+        """What has arrived, at most so many events and at least one, which is waited for."""
+        if most < 1:
+            raise BadInput(f"at least one event is taken, not {most}")
+        taken = [self.next(timeout)]
+        while len(taken) < most and self._fetched:
+            with suppress(IndexError):  # another thread may have taken it
+                taken.append(self._fetched.popleft())
+        return taken
+
+    def batches(self) -> Iterator[Batch | Gap]:
+        """The same events, with the messages in the batches they came in; those fetched one by one before, alone."""
+        while True:
+            try:
+                event = self._fetched.popleft()
+                yield Batch(event.origin, event.counter, [event.sealed]) if isinstance(event, Message) else event
+            except IndexError:
+                batch = self._thread.run(self._next_batch())
+                if batch is None:
+                    return
+                yield batch
+
+    async def _next_batch(self) -> Batch | Gap | None:
+        return await anext(self._subscription.batches(), None)
 
     async def _fetch(self, timeout: float | None) -> None:
         self._fetched.extend(await self._subscription.take(AT_ONCE, timeout))
@@ -106,6 +162,30 @@ class SyncSubscription:
 
     async def _close(self) -> None:
         self._subscription.close()
+
+    def __repr__(self) -> str:
+        return f"<Sync{repr(self._subscription)[1:]}"
+
+    def __enter__(self) -> Self:
+        self.ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class SyncService:
+    """Answers requests until closed, by itself or with its client."""
+
+    def __init__(self, thread: LoopThread, service: Service) -> None:
+        self._thread, self._service = thread, service
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Returns when every question asked from now on, anywhere, arrives."""
+        self._thread.run(self._service.ready(), timeout, "the service was not ready")
+
+    def close(self) -> None:
+        self._thread.run(self._service.close())
 
     def __enter__(self) -> Self:
         self.ready()
@@ -142,6 +222,18 @@ class SyncClient:
     ) -> None:
         self._thread.run(self._client.publish_batch(topic, list(batch), wait=wait, timeout=timeout))
 
+    def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
+        """Like `publish`, but raises `NoRoom` instead of waiting for room."""
+
+        async def publish() -> None:
+            self._client.publish_nowait(topic, data, headers=headers)
+
+        self._thread.run(publish())
+
+    def stable(self, topic: str, timeout: float | None = None) -> None:
+        """Wait until everything published here on the topic reached everybody it is for."""
+        self._thread.run(self._client.stable(topic, timeout=timeout))
+
     def subscribe(
         self,
         pattern: str,
@@ -158,8 +250,21 @@ class SyncClient:
 
         return SyncSubscription(self._thread, self._thread.run(open_it()))
 
-    def request(self, topic: str, data: Any, *, headers: dict[str, str] | None = None, timeout: float = 5.0) -> Message:
+    def request(
+        self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None, timeout: float = 5.0
+    ) -> Message:
         return self._thread.run(self._client.request(topic, data, headers=headers, timeout=timeout))
+
+    def serve(self, pattern: str, handler: Callable[[Message], Any], *, concurrency: int = 1) -> "SyncService":
+        """Answer each request with what the handler returns; it is called in a thread of its own and may block."""
+
+        async def answer(message: Message) -> Any:
+            return await asyncio.to_thread(handler, message)
+
+        async def open_it() -> Service:
+            return self._client.serve(pattern, answer, concurrency=concurrency)
+
+        return SyncService(self._thread, self._thread.run(open_it()))
 
     def reply(self, message: Message, data: Any) -> None:
         self._thread.run(self._client.reply(message, data))
@@ -172,13 +277,16 @@ class SyncClient:
         async def read() -> "pa.Table":
             return await self._client.read_log(topic, start, stop).table()
 
-        return self._thread.run(read(), timeout)
+        return self._thread.run(read(), timeout, f"the log of {topic} was not read")
 
     def log_topics(self, timeout: float | None = 5.0) -> list[TopicLog]:
-        return self._thread.run(self._client.log_topics(), timeout)
+        return self._thread.run(self._client.log_topics(), timeout, "the node did not list its log")
 
     def status(self, timeout: float | None = 5.0) -> dict[str, Any]:
-        return self._thread.run(self._client.status(), timeout)
+        return self._thread.run(self._client.status(), timeout, "the node did not answer")
+
+    def __repr__(self) -> str:
+        return f"<Sync{repr(self._client)[1:]}"
 
     def close(self) -> None:
         """Let what was published go out, then end the thread."""
@@ -202,14 +310,26 @@ def connect(
     name: str = "",
     timeout: float = CONNECT_TIMEOUT,
     patience: float = PATIENCE,
+    on_uncertain: Callable[[Uncertain], object] = warn,
+    on_refused: Callable[[str], object] = complain,
     login: Login = NOTHING,
 ) -> SyncClient:
-    """Connect to any of these nodes, each HOST:PORT. Use the result with `with`, or close it."""
+    """Connect to any of these nodes, each HOST:PORT. Use the result with `with`, or close it.
+
+    Arguments as for `cubecast.connect`; the functions are called in the client's thread.
+    """
     thread = LoopThread()
 
     async def open_it() -> Client:
         return await connect_async(
-            *addresses, cluster=cluster, name=name, timeout=timeout, patience=patience, login=login
+            *addresses,
+            cluster=cluster,
+            name=name,
+            timeout=timeout,
+            patience=patience,
+            on_uncertain=on_uncertain,
+            on_refused=on_refused,
+            login=login,
         )
 
     try:

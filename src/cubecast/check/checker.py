@@ -18,13 +18,14 @@ from cubecast.check.well_formed import read_topics, repeated_places
 from cubecast.errors import BadInput, TruncatedTraceError
 from cubecast.trace.event import RunInfo
 from cubecast.trace.reader import Trace, read_info, read_trace
-from cubecast.trace.schema import PROPERTIES, WELL_FORMED, Kind
+from cubecast.trace.schema import NEEDS_VERSION, PROPERTIES, WELL_FORMED, Kind
 
 PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "K1": cuts.cut_names_published,
     "K2": cuts.cut_is_closed,
     "K3": cuts.cut_is_honest,
     "P1": delivery.no_creation,
+    "P1b": delivery.right_bytes,
     "P2": delivery.no_duplication,
     "P3": completeness.validity,
     "P4": completeness.agreement,
@@ -71,16 +72,22 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
     if not broken:
         found = _judge(wanted, facts)
     unjudged = "the trace contradicts itself" if broken else None
+    undecided = [name for name in wanted if NEEDS_VERSION.get(name, 0) > info.schema_version]
     return Report(
         info.run,
         {"K0": _verdict(broken, bool(missing))}
-        | {name: _verdict(found.get(name, ()), bool(missing or broken)) for name in wanted if name != "K0"},
+        | {name: _verdict(found.get(name, ()), bool(missing or broken)) for name in wanted if name != "K0"}
+        | dict.fromkeys(undecided, Verdict.UNKNOWN),
         sorted(
             (v for violations in (broken, *found.values()) for v in violations if v.certain or not missing), key=_size
         ),
         deliveries=kinds[Kind.DELIVER],
         messages=kinds[Kind.PUBLISH],
-        unknown_because=(*missing, *([unjudged] if unjudged else [])),
+        unknown_because=(
+            *missing,
+            *([unjudged] if unjudged else []),
+            *(f"traces of version {info.schema_version} do not tell what {name} needs" for name in undecided),
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""P1, P2, P10, P11: what may be delivered at all, and how often."""
+"""P1, P1b, P2, P10, P11: what may be delivered at all, and how often."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +21,16 @@ def no_creation(facts: Facts) -> Iterator[Violation]:
             elif message in failed:
                 reason = f"{tuple(message)} was delivered although its publisher was told that it failed"
                 yield _of_row("P1", row, reason, other_seq=failed[message].seq)
+
+
+def right_bytes(facts: Facts) -> Iterator[Violation]:
+    """P1b: what is delivered has the bytes that were published, where both rows tell a digest."""
+    for topic in facts.topics.values():
+        for message, row in topic.deliveries:
+            published = topic.published.get(message)
+            here, there = (_digest(row), None if published is None else _digest(published))
+            if here is not None and there is not None and here != there:
+                yield _of_row("P1b", row, f"{tuple(message)} is delivered with other bytes than were published")
 
 
 def no_duplication(facts: Facts) -> Iterator[Violation]:
@@ -55,6 +65,11 @@ def once_per_identity(facts: Facts) -> Iterator[Violation]:
             if incarnation != row.incarnation:
                 reason = f"{tuple(message)} was delivered by incarnation {incarnation} of this node already"
                 yield _of_row("P10", row, reason, other_seq=seq)
+
+
+def _digest(row: Event) -> int | None:
+    """No payload has a negative one: that tells nothing."""
+    return row.digest if row.digest is not None and row.digest >= 0 else None
 
 
 def _of_row(promise: str, row: Event, reason: str, other_seq: int | None = None, certain: bool = True) -> Violation:

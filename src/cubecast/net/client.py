@@ -27,6 +27,7 @@ from cubecast.net.gateway_messages import (
     Lost,
     Ping,
     Pong,
+    Reaches,
     Ready,
     Resumed,
     Stable,
@@ -106,6 +107,7 @@ class ClientPort:
             Taken: self._publications.on_taken,
             Stable: self._publications.on_stable,
             Durable: self._publications.on_durable,
+            Reaches: self._publications.on_reaches,
             StatusReply: self._on_status,
             LogRange: self._log.on_range,
             LogList: self._log.on_list,
@@ -201,6 +203,10 @@ class ClientPort:
         if self._closed is not None:
             raise self._closed
         return self._publications.publish(topic, payloads)
+
+    def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
+        self._check_open()
+        return self._publications.ask(topic, payload)
 
     def has_room(self, topic: Topic) -> bool:
         """One budget for all topics: they share the connection."""

@@ -27,6 +27,7 @@ from cubecast.net.gateway_messages import (
     Ping,
     Pong,
     Publish,
+    Reaches,
     ReadLog,
     Ready,
     Resume,
@@ -333,6 +334,8 @@ class Gateway:
         self._backlog_bytes += size
         if not message.payloads or self._backlog_bytes > CREDIT + size:
             raise RemoteProtocolError("a client published nothing, or more than it has credit for")
+        if message.request is not None and len(message.payloads) > 1:
+            raise RemoteProtocolError("a question is a single message")
         self._backlog.append(message)
 
     def _on_await(self, message: AwaitStable | AwaitDurable) -> None:
@@ -364,18 +367,37 @@ class Gateway:
         self._backlog_bytes -= weight(message.payloads)
         self._published = message.number
         try:
-            self._accepted[message.topic] = self._port.publish(message.topic, message.payloads)
+            self._accepted[message.topic] = self._hand_over(message)
             self._accepted.move_to_end(message.topic)
             self._refused.pop(message.topic, None)
             if len(self._accepted) > TOPICS_REMEMBERED:
                 self._accepted.popitem(last=False)
         except BadInput as error:
+            if message.request is not None:
+                self.send(Reaches(message.request, False, (type(error).__name__, str(error))))
+                return
             self._refused[message.topic] = error
             if len(self._refused) > TOPICS_REMEMBERED:
                 self._refused.popitem(last=False)
             self.send(Taken(message.number, str(error)))
         except CubecastError as error:
             self._link.abort(f"the node takes no publications any more: {error}")
+
+    def _hand_over(self, message: Publish) -> int:
+        """How many messages of the client's the node has accepted on the topic."""
+        if message.request is None:
+            return self._port.publish(message.topic, message.payloads)
+        (payload,) = message.payloads
+        left = self._port.ask(message.topic, payload)
+        request = message.request
+
+        def done(future: asyncio.Future[bool]) -> None:
+            if future.exception() is None:
+                self.send(Reaches(request, future.result()))
+
+        self._asked += 1
+        self._follow(left, done)
+        return self._port.publish(message.topic, ())
 
     def _room_came(self, future: asyncio.Future[None]) -> None:
         self._waiting_for_room = None

@@ -40,6 +40,8 @@ class Publish(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """From 1 on each connection, without gaps."""
     topic: Topic
     payloads: list[bytes]
+    request: int | None = None
+    """It is a single question: tell me with `Reaches` whether there is anybody it is for."""
 
 
 class AwaitStable(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -183,6 +185,16 @@ class LogList(msgspec.Struct, frozen=True, array_like=True, tag=29):
     error: tuple[str, str] | None = None
 
 
+class Reaches(msgspec.Struct, frozen=True, array_like=True, tag=30):
+    """A question left."""
+
+    request: int
+    anybody: bool
+    """Is there any subscriber that it is for?"""
+    error: tuple[str, str] | None = None
+    """Why it was not published: the error's name and text."""
+
+
 FromClient: TypeAlias = (
     Subscribe
     | Unsubscribe
@@ -211,6 +223,7 @@ FromNode: TypeAlias = (
     | Resumed
     | LogRange
     | LogList
+    | Reaches
 )
 
 encode = msgspec.msgpack.Encoder().encode

@@ -29,7 +29,7 @@ from cubecast.protocol.effects import (
 from cubecast.protocol.vcube.cubecast.inspection import Reached
 from cubecast.trace.journal import JournalWriter
 from cubecast.trace.partial import BASE, OFF
-from cubecast.trace.schema import Kind
+from cubecast.trace.schema import Kind, digest_of
 
 
 class Journal:
@@ -91,9 +91,9 @@ class Journal:
         line = self._writer.line
         match effect:
             case Deliver(topic, message, payloads):
-                line(Kind.DELIVER, now, topic, *message, len(payloads))
-            case Published(topic, counter, count, dependencies):
-                line(Kind.PUBLISH, now, topic, counter, count, dependencies)
+                line(Kind.DELIVER, now, topic, *message, len(payloads), list(map(digest_of, payloads)))
+            case Published(topic, counter, count, dependencies, payloads):
+                line(Kind.PUBLISH, now, topic, counter, count, dependencies, list(map(digest_of, payloads)))
             case Acknowledged(topic, counter):
                 line(Kind.ACKNOWLEDGED, now, topic, counter)
             case Failed(topic, counter, count, reason):

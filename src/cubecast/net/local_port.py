@@ -24,7 +24,7 @@ from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
 from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
-from cubecast.net.subscriptions import Subscriptions
+from cubecast.net.subscriptions import NOBODY, Subscriptions
 from cubecast.net.turn import Turn
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.wire.codec import MAX_PACKET_BYTES
@@ -55,6 +55,8 @@ class LocalPort:
         self._replays: dict[int, Replay] = {}
         self._outgoing: dict[Topic, Outgoing] = {}
         self._dirty: list[Outgoing] = []
+        self._questions: dict[Topic, list[tuple[int, asyncio.Future[bool]]]] = {}
+        """Published, and not left yet."""
         self.departures = Departures(self._hand_over)
         """When what was published leaves."""
         self._closed: CubecastError | None = Closed("this node was not started yet")
@@ -62,6 +64,8 @@ class LocalPort:
         """Of the links: what is published is written without another pass through the event loop."""
         self.envelope: Callable[[Topic], int] = lambda topic: 0
         """Bytes a publication on the topic would take besides its messages."""
+        self.reaches: Callable[[Topic], bool] = self.hears
+        """Is there any subscriber of the topic, in the whole cluster?"""
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
@@ -156,6 +160,28 @@ class LocalPort:
         elif self.departures.is_holding and out.is_urgent:
             self.departures.hurry()
         return accepted
+
+    def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
+        accepted = self.publish(topic, (payload,))
+        reaches: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._questions.setdefault(topic, []).append((accepted, reaches))
+        return reaches
+
+    def _answer_questions(self, out: Outgoing) -> None:
+        """Now, when they leave: later others may have come or gone."""
+        questions = self._questions.pop(out.topic, [])
+        waiting = [one for one in questions if one[0] > out.published]
+        if waiting:
+            self._questions[out.topic] = waiting
+        reaches = len(waiting) < len(questions) and self.reaches(out.topic)
+        for accepted, future in questions:
+            if accepted <= out.published and not future.done():
+                future.set_result(reaches)
+
+    def hears(self, topic: Topic) -> bool:
+        """Does anybody here listen to it, the log apart?"""
+        found, recorder = self._subscriptions.by_topic.get(topic, NOBODY).everybody(), self.recorder
+        return any(recorder is None or not recorder.is_recording(one.sink) for one in found)
 
     def _check_size(self, topic: Topic, size: int) -> None:
         """A message travels with the names of what it depends on, and all of it must fit into a packet."""
@@ -291,6 +317,8 @@ class LocalPort:
     def on_published(self, topic: Topic, count: int) -> None:
         out = self._outgoing[topic]
         out.published += count
+        if self._questions:
+            self._answer_questions(out)
         self._hand_over_soon(out)
 
     def on_acknowledged(self, topic: Topic, counter: int) -> None:

@@ -30,6 +30,7 @@ from cubecast.net.security.login import node_login
 from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import describe
+from cubecast.protocol.vcube.cubecast.inspection import destinations
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class LiveNode:
         self.port.on_status = self.status
         self.port.on_close = self.close
         self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
+        self.port.reaches = self._reaches
         self.clients = Clients(
             self.port, self._who, most=config.max_clients, budget=config.client_budget, is_known=self._knows
         )
@@ -102,6 +104,11 @@ class LiveNode:
     def _check_certificates(self, trust: "Trust") -> None:
         self._peers.check_certificates(trust)
         self.clients.check_certificates(trust)
+
+    def _reaches(self, topic: Topic) -> bool:
+        """Does a publication on the topic, as it leaves now, reach any subscriber?"""
+        me = self.place.node
+        return any(node != me for node in destinations(self.machine.life, topic)) or self.port.hears(topic)
 
     # Life
 

@@ -29,10 +29,12 @@ class Uncertain(NamedTuple):
 class _Pile:
     """Messages of one topic that will be one frame."""
 
-    __slots__ = ("payloads", "size", "topic")
+    __slots__ = ("payloads", "request", "size", "topic")
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: Topic, request: int | None = None) -> None:
         self.topic = topic
+        self.request = request
+        """Of a question, which is a frame of its own."""
         self.payloads: list[bytes] = []
         self.size = 0
 
@@ -90,6 +92,10 @@ class Outbox:
                 self._has_forgotten = True
         return self.last(topic)
 
+    def publish_question(self, topic: Topic, payload: bytes, request: int) -> int:
+        self._unsent.append(_Pile(topic, request))
+        return self.publish(topic, (payload,))
+
     def last(self, topic: Topic) -> int:
         """The number of the last message on the topic; 0 when there was none, of any topic when nobody remembers."""
         return self._last.get(topic, self.accepted if self._has_forgotten else 0)
@@ -118,7 +124,7 @@ class Outbox:
         self._under_way_bytes += pile.size
         self._unsent_bytes -= pile.size
         self.sent += len(pile.payloads)
-        return Publish(self._number, pile.topic, pile.payloads)
+        return Publish(self._number, pile.topic, pile.payloads, pile.request)
 
     def taken(self, number: int) -> range:
         """The node is done with everything up to this number of the connection; the messages of the last of these."""
@@ -146,4 +152,6 @@ class Outbox:
 
 
 def _fits(pile: _Pile, topic: Topic, size: int) -> bool:
+    if pile.request is not None and pile.payloads:
+        return False
     return pile.topic == topic and pile.size + size <= MOST_BYTES and len(pile.payloads) < MOST_MESSAGES

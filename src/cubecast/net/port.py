@@ -92,6 +92,9 @@ class Port(Protocol):
         Raises `BadInput` for what can never be published; never waits, so look at `has_room` first.
         """
 
+    def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
+        """Publish a question; done when it leaves: is there any subscriber that it is for?"""
+
     def has_room(self, topic: Topic) -> bool:
         """Is there budget for another publication on the topic?"""
 

@@ -8,7 +8,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotPermitted, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.config import MAX_PAYLOAD
-from cubecast.net.gateway_messages import AwaitDurable, AwaitStable, Durable, Stable, Taken
+from cubecast.net.gateway_messages import AwaitDurable, AwaitStable, Durable, Reaches, Stable, Taken
 from cubecast.net.outbox import Outbox, Question, Uncertain
 from cubecast.net.patterns import check_topic
 
@@ -30,21 +30,44 @@ class RemotePublications:
         self._outbox = Outbox(BUDGET)
         self._is_dirty = False
         self._requests = 0
-        self._asked: dict[int, tuple[float, asyncio.Future[None]]] = {}
+        self._asked: dict[int, tuple[float, asyncio.Future[Any]]] = {}
         self._logged: set[Topic] = set()
         """Topics that the present node is known to log."""
         self._room: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
 
     def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        self._check(topic, payloads)
+        self._flush_soon()
+        return self._outbox.publish(topic, payloads)
+
+    def _check(self, topic: Topic, payloads: Sequence[bytes]) -> None:
         check_topic(topic)
         if payloads and max(map(len, payloads)) > MAX_PAYLOAD:
             size = max(map(len, payloads))
             raise BadInput(f"a message of {size} bytes; at most {MAX_PAYLOAD} are possible. Nothing was published")
+
+    def _flush_soon(self) -> None:
         if not self._is_dirty:
             self._is_dirty = True
             self._loop.call_soon(self.flush)
-        return self._outbox.publish(topic, payloads)
+
+    def ask(self, topic: Topic, payload: bytes) -> asyncio.Future[bool]:
+        request = self._next()
+        self._check(topic, (payload,))
+        accepted = self._outbox.publish_question(topic, payload, request)
+        self._flush_soon()
+        future: asyncio.Future[bool] = self._loop.create_future()
+        self._asked[request] = accepted, future
+        future.add_done_callback(lambda _: self._asked.pop(request, None))
+        return future
+
+    def on_reaches(self, message: Reaches) -> None:
+        if message.error is None:
+            self._answer(message.request, None, message.anybody)
+        else:
+            kind, text = message.error
+            self._answer(message.request, _ERRORS.get(kind, BadInput)(text))
 
     def flush(self) -> None:
         """Send what may be sent."""
@@ -137,11 +160,11 @@ class RemotePublications:
             kind, text = message.error
             self._answer(message.request, _ERRORS.get(kind, NotDurable)(text))
 
-    def _answer(self, request: int, error: CubecastError | None) -> None:
+    def _answer(self, request: int, error: CubecastError | None, result: bool | None = None) -> None:
         _, future = self._asked.get(request, (0, None))
         if future is not None and not future.done():
             if error is None:
-                future.set_result(None)
+                future.set_result(result)
             else:
                 future.set_exception(error)
 

@@ -117,6 +117,7 @@ class _Assembly:
         self.base = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.log_of = np.repeat(np.arange(len(logs)), sizes)
         self.publish_seq = self._flat("publish_seq")
+        self.publish_digest = self._flat("publish_digest")
         self.publish_topic = self._topics("publish_topic")
         self.published = _ByTopic(self.publish_topic, len(place))
         self.caused = _ByTopic(self._topics("cause_topic"), len(place))
@@ -159,6 +160,7 @@ class _Assembly:
             base=np.concatenate(([0], np.cumsum(count))),
             number=number,
             seq=self.publish_seq[number],
+            digest=self.publish_digest[number],
             lost=self._lost(topic),
         )
         self._causes(table, here)

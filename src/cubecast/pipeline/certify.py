@@ -19,6 +19,8 @@ def certify(view: View) -> Ints | None:
     topic = view.topic
     if len(view.gaps) or (len(view.slot) and int(view.slot.min()) < 0):
         return None
+    if view.altered.any():
+        return None
     places = np.full(len(topic) + 1, FAR, np.int32)
     order = np.arange(len(view.slot), dtype=np.int32)
     places[view.slot] = order

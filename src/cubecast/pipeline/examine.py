@@ -121,13 +121,15 @@ class Examination:
             yield self.view.finding("K2", row, reason, cause, bool(certain))
 
     def creation_and_duplication(self) -> Iterator[Finding]:
-        """P1 and P2."""
+        """P1, P1b and P2."""
         view = self.view
         wrong = np.append(self.topic.failed, True)[view.slot]
         sure = (view.slot >= 0) | np.isin(view.key, list(view.run.whole))
         for certain in (True, False):
             for which, weight in first_few(wrong & (sure == certain)):
                 yield created(view, int(view.at[which]), int(view.slot[which]))._replace(weight=weight)
+        for which, weight in first_few(view.altered):
+            yield altered(view, int(view.at[which]))._replace(weight=weight)
         for which in self.repeats.tolist():
             row = int(view.at[which])
             message = view.message(row)
@@ -214,6 +216,11 @@ def _first_of_each(column: Ints, counter: Ints) -> Ints:
     new = np.ones(len(order), bool)
     new[1:] = (np.diff(column[order]) != 0) | (np.diff(counter[order]) != 0)
     return order[new]
+
+
+def altered(view: View, row: int) -> Finding:
+    """P1b: a delivery of other bytes."""
+    return view.finding("P1b", row, f"{view.message(row)} is delivered with other bytes than were published")
 
 
 def created(view: View, row: int, slot: int) -> Finding:

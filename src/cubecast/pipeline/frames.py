@@ -32,10 +32,11 @@ FOOTER = struct(
     own=FLAG,
     deps=FLAG,
     cuts=FLAG,
+    digests=FLAG,
     damage=TEXT,
     refusal=TEXT,
 )
-"""One row per row group: the nodes it spans, whether all rows name the directory's run, which lists it fills.
+"""One row per row group: the nodes it spans, whether all rows name the directory's run, which columns it fills.
 
 `damage` says why a file cannot be read (its run is UNKNOWN), `refusal` why it is no trace of this version at all."""
 
@@ -53,6 +54,7 @@ ROW = struct(
     messages=INT,
     deps=MESSAGE_IDS,
     cut=MESSAGE_IDS,
+    digest=LONG,
     damage=TEXT,
     refusal=TEXT,
 )
@@ -93,6 +95,7 @@ LOG = struct(
     topics=many(TEXT),
     publish_topic=many(INT),
     publish_seq=many(LONG),
+    publish_digest=many(LONG),
     claims=many(INT),
     claim_source=many(INT),
     claim_incarnation=many(INT),

@@ -90,7 +90,7 @@ def fits(runs: Sequence[Run], *, apart: bool = False) -> bool:
     rows = 0
     for run in runs:
         for path in run.files:
-            groups = file_footer(run.index, run.name, path)
+            groups = file_footer(run.index, run.name, path, run.version)
             rows += sum(group.get("rows", 0) for group in groups)
             if rows > ROWS_IN_MEMORY or (apart and not all(group.get("own", True) for group in groups)):
                 return False

@@ -27,7 +27,7 @@ from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequen
 
 TOPIC = struct(run=INT, topic=TEXT)
 TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal"]
-FILE = struct(run=INT, name=TEXT, path=TEXT)
+FILE = struct(run=INT, name=TEXT, path=TEXT, version=INT)
 AGREEMENT = frozenset({"P4", "P4u", "P10"})
 TOTAL_ORDER = frozenset({"P9a", "P9b", "P9c"})
 Tables = dict[int, RunMessages]
@@ -101,7 +101,7 @@ class OnSpark:
 
 def columns_for(asked: frozenset[str]) -> tuple[str, ...]:
     """What the replay must read."""
-    return (*PLAIN, "cut", "messages") if "P12" in asked else (*PLAIN, "cut")
+    return (*PLAIN, "cut", *(["messages"] if "P12" in asked else []), *(["digest"] if "P1b" in asked else []))
 
 
 def only(runs: Tables, wants: dict[int, frozenset[str]], properties: Set[str]) -> Tables:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import FOOTER
-from cubecast.trace.schema import COLUMNS, Kind
+from cubecast.trace.schema import COLUMNS, Kind, lacks
 
 ROWS_READ_TOGETHER = 4_000_000
 """Row groups that mix nodes are sorted in one worker's memory up to this many rows."""
@@ -27,8 +27,8 @@ _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
 def footers(files: DataFrame) -> DataFrame:
-    """(run, name, path) of every file → one row per row group."""
-    return files.select("run", "name", "path").mapInArrow(_read_footers, FOOTER).select(*FOOTER.names)
+    """(run, name, path, version) of every file → one row per row group."""
+    return files.select("run", "name", "path", "version").mapInArrow(_read_footers, FOOTER).select(*FOOTER.names)
 
 
 def _read_footers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -37,12 +37,12 @@ def _read_footers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield batch_of(rows, FOOTER)
 
 
-def file_footer(run: int, name: str, path: str) -> list[dict[str, Any]]:
+def file_footer(run: int, name: str, path: str, version: int) -> list[dict[str, Any]]:
     """The row groups of one file, or what is wrong with it."""
     where = {"run": run, "path": path}
     try:
         with pq.ParquetFile(path) as file:
-            refusal = _refusal(path, file.schema_arrow)
+            refusal = _refusal(path, version, file.schema_arrow)
             if refusal:
                 return [where | {"refusal": refusal}]
             metadata = file.metadata
@@ -55,12 +55,12 @@ def file_footer(run: int, name: str, path: str) -> list[dict[str, Any]]:
         return [where | {"damage": f"{path} is not a complete Parquet file ({reason}); it was cut short or damaged"}]
 
 
-def _refusal(path: str, schema: pa.Schema) -> str | None:
-    missing = [name for name, _, _ in COLUMNS if name not in schema.names]
+def _refusal(path: str, version: int, schema: pa.Schema) -> str | None:
+    missing = lacks(version, schema.names)
     if missing:
-        return f"{path} lacks the columns {missing}; it is not a trace of this schema version"
+        return f"{path} lacks the columns {missing}; it is not a trace of version {version}"
     for name, kind, _ in COLUMNS:
-        found = schema.field(name).type
+        found = schema.field(name).type if name in schema.names else pa.null()
         if not _fits(kind, found):
             return f"{path} has {found} in column {name!r} where this schema version has {kind}"
     return None
@@ -90,6 +90,7 @@ def _group(group: Any, name: str) -> dict[str, Any]:
         "deps": _filled(columns, "deps"),
         # An empty list is a statement too, and statistics do not tell it from null: believe the kinds.
         "cuts": _filled(columns, "cut") or kinds is None or kinds[0] <= Kind.CUT <= kinds[1],
+        "digests": _filled(columns, "digest"),
     }
 
 
@@ -186,10 +187,11 @@ def _parts(groups: list[dict[str, Any]], names: dict[int, str]) -> Chunk:
                 "own": True,
                 "deps": False,
                 "cuts": False,
+                "digests": False,
                 "groups": [],
             },
         )
         part["groups"].append(group["group"])
         part |= {"own": part["own"] and group["own"]}
-        part |= {name: part[name] or group[name] for name in ("deps", "cuts")}
+        part |= {name: part[name] or group[name] for name in ("deps", "cuts", "digests")}
     return list(by_file.values())

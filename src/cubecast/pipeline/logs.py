@@ -133,6 +133,7 @@ def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict
     return {
         "publish_topic": rows.topic[published],
         "publish_seq": rows.seq[published],
+        "publish_digest": rows.digest[published],
         "claims": lengths,
         "claim_source": claim_source,
         "claim_incarnation": claim_incarnation,

@@ -29,6 +29,8 @@ class TopicMessages:
     number: Ints = field(default_factory=lambda: _NONE)
     """Per slot: the publication's number in the run, for happened-before."""
     seq: Ints = field(default_factory=lambda: _NONE)
+    digest: Ints = field(default_factory=lambda: _NONE)
+    """Per slot: what the publisher's row says of the payload; −1 when nothing."""
     order: Ints = field(default_factory=lambda: _NONE)
     """The slots, causes first."""
     cause_start: Ints = field(default_factory=lambda: np.zeros(1, np.int64))

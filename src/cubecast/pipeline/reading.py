@@ -14,6 +14,8 @@ from cubecast.pipeline.frames import ROW
 _TYPES = {field.name: field.type for field in to_arrow_schema(ROW)}
 PLAIN = ("node", "incarnation", "seq", "kind", "topic", "source", "source_incarnation", "counter")
 _WORDS = ("kind", "topic")
+OPTIONAL = {"deps": "deps", "cut": "cuts", "digest": "digests"}
+"""Columns that are often empty, or absent in older traces, and the footer's flag that tells."""
 
 
 class UnreadableFile(Exception):  # noqa: N818 - not an error of the program but a fact about a run
@@ -29,8 +31,8 @@ class UnreadableFile(Exception):  # noqa: N818 - not an error of the program but
 
 
 def read_chunk(parts: Sequence[dict[str, Any]], columns: Sequence[str], names: dict[str, int]) -> pa.Table:
-    """The asked columns (and run numbers) of all parts. `deps` and `cut` only where a part fills them."""
-    filled = {"deps": any(part["deps"] for part in parts), "cut": any(part["cuts"] for part in parts)}
+    """The asked columns (and run numbers) of all parts; those of OPTIONAL only where a part fills them."""
+    filled = {name: any(part[flag] for part in parts) for name, flag in OPTIONAL.items()}
     wanted = [name for name in columns if filled.get(name, True)]
     return pa.concat_tables(read_part(part, wanted, names) for part in parts)
 
@@ -40,6 +42,8 @@ def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int
     try:
         with pq.ParquetFile(part["path"], read_dictionary=["run", *_WORDS]) as file:
             table = file.read_row_groups(part["groups"], columns=read, use_threads=False)
+        for name in set(columns).difference(table.column_names):  # an older trace beside a newer one
+            table = table.append_column(name, pa.nulls(table.num_rows))
         declared = {name: _as_declared(table.column(name), name) for name in columns}
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cubecast.pipeline.certify import FAR, certify
-from cubecast.pipeline.examine import Examination, created
+from cubecast.pipeline.examine import Examination, altered, created
 from cubecast.pipeline.findings import Finding, finding_rows
 from cubecast.pipeline.messages import RunMessages
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
@@ -199,14 +199,16 @@ def _heard_of_lost(view: View) -> list[tuple[int, int]]:
 
 
 def _strays(rows: Rows, log: Log, run: RunMessages, topic: int, at: Ints) -> Iterator[Finding]:
-    """P11, and P1 for what is delivered outside any subscription."""
+    """P11, and P1 and P1b for what is delivered outside any subscription."""
     view = View(rows, log, Subscription(topic, -1, log.start, log.start), run, run.topic(rows.topics[topic]), at)
-    for row, slot in zip(at.tolist(), view.slot.tolist(), strict=True):
+    for row, slot, wrong in zip(at.tolist(), view.slot.tolist(), view.altered.tolist(), strict=True):
         message = view.message(row)
         reason = f"{message} is delivered outside any subscription to {view.name}"
         yield view.finding("P11", row, reason)._replace(ordinal=None)
         if slot < 0 or view.topic.failed[slot]:
             yield created(view, row, slot)._replace(ordinal=None)
+        if wrong:
+            yield altered(view, row)._replace(ordinal=None)
 
 
 def _delivered_again(rows: Rows, incarnations: list[Log]) -> list[Finding]:

@@ -73,6 +73,8 @@ class Rows:
     source_incarnation: Ints
     counter: Ints
     messages: Ints
+    digest: Ints
+    """−1 where the row tells none."""
     named: Flags
     """Whether the row names a message: source, source_incarnation and counter are there."""
     topics: list[str]
@@ -109,6 +111,7 @@ def rows_of(table: pa.Table) -> Rows:
     columns = {name: _integers(table, name) for name in ("run", *INTEGERS)}
     kind, _ = _codes(table, "kind", CODE)
     topic, topics = _codes(table, "topic", None)
+    columns["digest"] = _integers(table, "digest", absent=-1)
     columns |= {"kind": kind, "topic": topic, "named": _named(table)}
     lists = {name: _chunk(table, name) for name in ("deps", "cut") if name in table.column_names}
     starts = _log_starts(columns)
@@ -152,12 +155,12 @@ def _placed(table: pa.Table) -> Flags | None:
     return _valid(table, "node") & _valid(table, "incarnation") & _valid(table, "seq")
 
 
-def _integers(table: pa.Table, name: str) -> Ints:
+def _integers(table: pa.Table, name: str, absent: int = 0) -> Ints:
     if name not in table.column_names:
-        return np.zeros(table.num_rows, np.int32)
+        return np.full(table.num_rows, absent, np.int32)
     column = _chunk(table, name)
     if column.null_count:
-        column = pc.fill_null(column, 0)
+        column = pc.fill_null(column, absent)
     values: Ints = column.to_numpy()
     return values
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from cubecast.errors import BadInput, TraceError
-from cubecast.trace.schema import FILE_SUFFIX, PROPERTIES, RUN_FILE, SCHEMA_VERSION, WELL_FORMED
+from cubecast.trace.schema import (
+    FILE_SUFFIX,
+    OLDEST_VERSION,
+    PROPERTIES,
+    RUN_FILE,
+    SCHEMA_VERSION,
+    WELL_FORMED,
+    is_readable,
+)
 
 CHECKABLE = (*WELL_FORMED, *PROPERTIES)
 
@@ -28,6 +36,7 @@ class Run:
     nodes: int | None
     refusal: str | None = None
     """Why it cannot be judged, found in its header already."""
+    version: int = SCHEMA_VERSION
 
 
 def find_runs(directories: Sequence[Path]) -> list[Run]:
@@ -82,8 +91,9 @@ def _run_at(index: int, place: Path) -> Run:
     try:
         header = _read_header(place)
         version = header.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise TraceError(f"{place} has schema version {version!r}; this program reads version {SCHEMA_VERSION}")
+        if not is_readable(version):
+            known = f"{OLDEST_VERSION} to {SCHEMA_VERSION}"
+            raise TraceError(f"{place} has schema version {version!r}; this program reads versions {known}")
         return _run_of(index, place, header)
     except TraceError as error:
         return Run(index, place.name, str(place), (), (), None, str(error))
@@ -101,4 +111,4 @@ def _run_of(index: int, place: Path, header: dict[str, Any]) -> Run:
     files = tuple(str(path) for path in sorted(place.glob(f"*{FILE_SUFFIX}")))
     if not files:
         raise TraceError(f"{place} holds no {FILE_SUFFIX} file; the run wrote no events")
-    return Run(index, name, str(place), files, tuple(promises), nodes)
+    return Run(index, name, str(place), files, tuple(promises), nodes, version=header["schema_version"])

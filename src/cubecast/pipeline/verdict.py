@@ -1,6 +1,6 @@
 """From findings to verdicts: VALID, VIOLATED with its smallest witnesses, or UNKNOWN with the reason."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import VERDICT, WITNESS
 from cubecast.pipeline.staging import CHECKABLE, Run
+from cubecast.trace.schema import NEEDS_VERSION
 
 VALID, VIOLATED, UNKNOWN = "VALID", "VIOLATED", "UNKNOWN"
 REFUSED = "REFUSED"
@@ -56,22 +57,24 @@ def refuse_run(run: Run, reason: str) -> RunVerdict:
 
 
 def judge_run(
-    run: Run, wanted: Iterable[str], findings: list[dict[str, Any]], incomplete: list[str], **counts: int
+    run: Run, wanted: Sequence[str], findings: list[dict[str, Any]], incomplete: list[str], **counts: int
 ) -> RunVerdict:
     """Every wanted property of a run. In an incomplete trace only what no missing row could undo counts."""
     counting = [finding for finding in findings if finding["certain"] or not incomplete]
     reasons = list(incomplete)
     if any(finding["property"] == "K0" for finding in counting):
         reasons.append("the trace contradicts itself")
+    undecided = [name for name in wanted if NEEDS_VERSION.get(name, 0) > run.version]
     properties, witnesses = {}, []
     for name in wanted:
         names = (name, *INHERITS.get(name, ()))
         mine = [finding | {"property": name} for finding in counting if finding["property"] in names]
         violations = sum(finding["weight"] for finding in mine)
-        verdict = VIOLATED if mine else UNKNOWN if reasons else VALID
+        verdict = VIOLATED if mine else UNKNOWN if reasons or name in undecided else VALID
         properties[name] = PropertyVerdict(verdict, violations)
         witnesses += mine
     witnesses.sort(key=_size)
+    reasons += [f"traces of version {run.version} do not tell what {name} needs" for name in undecided]
     judged = RunVerdict(run, properties, tuple(witnesses), unknown_because=tuple(reasons))
     return replace(judged, **counts)  # type: ignore[arg-type] # numbers, of which there are three
 

@@ -78,7 +78,9 @@ Reasons: TypeAlias = dict[int, list[str]]
 
 def _layout(engine: Engine, runs: list[Run]) -> tuple[dict[int, list[dict[str, Any]]], Reasons, Reasons]:
     """The row groups of every run, the runs with files that cannot be read, and those that are no traces."""
-    files = [{"run": run.index, "name": run.name, "path": path} for run in runs for path in run.files]
+    files = [
+        {"run": run.index, "name": run.name, "path": path, "version": run.version} for run in runs for path in run.files
+    ]
     groups: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     damage: Reasons = {}
     refused: Reasons = {run.index: [run.refusal] for run in runs if run.refusal is not None}
@@ -126,7 +128,7 @@ def _judge(
     stages: _Stages,
 ) -> Iterable[RunVerdict]:
     with stages.stage("reading logs"):
-        found, foreign = summaries(engine.run_pass(plan, (*PLAIN, "deps", "cut"), log_rows, LOG))
+        found, foreign = summaries(engine.run_pass(plan, (*PLAIN, "deps", "cut", "digest"), log_rows, LOG))
     refused |= foreign
     with stages.stage("building message tables"):
         for summary in found.values():

@@ -7,7 +7,7 @@ import numpy as np
 
 from cubecast.pipeline.findings import Finding
 from cubecast.pipeline.messages import RunMessages, TopicMessages
-from cubecast.pipeline.rows import CODE, Ints, Log, Rows
+from cubecast.pipeline.rows import CODE, Flags, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import Subscription, pack, pack_one, unpack
 from cubecast.trace.schema import Kind
 
@@ -40,6 +40,14 @@ class View:
     @cached_property
     def slot(self) -> Ints:
         return self.topic.slots(self.rank, self.counter)
+
+    @cached_property
+    def altered(self) -> Flags:
+        """Which deliveries have other bytes than were published; only where both rows tell."""
+        told = np.append(self.topic.digest, -1)[self.slot]
+        here = self.rows.digest[self.at]
+        altered: Flags = (told != here) & (told >= 0) & (here >= 0)
+        return altered
 
     @cached_property
     def gaps(self) -> Ints:

@@ -52,12 +52,22 @@ class Published:
     counter: Counter
     count: int
     dependencies: tuple[MessageId, ...]
+    payloads: Sequence[bytes] = field(default=(), repr=False, compare=False)
+    """What was published, for the drivers' records."""
 
-    def __init__(self, topic: Topic, counter: Counter, count: int, dependencies: tuple[MessageId, ...]) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        counter: Counter,
+        count: int,
+        dependencies: tuple[MessageId, ...],
+        payloads: Sequence[bytes] = (),
+    ) -> None:
         self.topic = topic
         self.counter = counter
         self.count = count
         self.dependencies = dependencies
+        self.payloads = payloads
 
 
 @dataclass(slots=True)

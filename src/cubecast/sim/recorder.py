@@ -15,7 +15,7 @@ from cubecast.protocol.effects import (
     Unsubscribed,
 )
 from cubecast.trace.event import Event
-from cubecast.trace.schema import Kind
+from cubecast.trace.schema import Kind, digest_of
 from cubecast.trace.writer import TraceWriter
 
 
@@ -50,16 +50,18 @@ class Recorder:
     def published(self, node: NodeId, incarnation: int, time: float, effect: Published) -> None:
         """One row per message of the batch, each depending on the one before it."""
         deps = effect.dependencies
-        for counter in range(effect.counter, effect.counter + effect.count):
+        digests: list[int | None] = [digest_of(payload) for payload in effect.payloads]
+        digests = digests or [None] * effect.count
+        for counter, digest in enumerate(digests, effect.counter):
             message = MessageId(node, incarnation, counter)
-            self.about(node, incarnation, time, Kind.PUBLISH, effect.topic, message, deps=deps)
+            self.about(node, incarnation, time, Kind.PUBLISH, effect.topic, message, deps=deps, digest=digest)
             deps = (message,)
 
     def delivered(self, node: NodeId, incarnation: int, time: float, effect: Deliver) -> None:
         source, source_incarnation, first = effect.message
-        for counter in range(first, first + len(effect.payloads)):
+        for counter, payload in enumerate(effect.payloads, first):
             message = MessageId(source, source_incarnation, counter)
-            self.about(node, incarnation, time, Kind.DELIVER, effect.topic, message)
+            self.about(node, incarnation, time, Kind.DELIVER, effect.topic, message, digest=digest_of(payload))
 
     def packet(
         self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from cubecast.errors import TraceError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.trace.schema import PROPERTIES, SCHEMA_VERSION, WELL_FORMED
+from cubecast.trace.schema import OLDEST_VERSION, PROPERTIES, SCHEMA_VERSION, WELL_FORMED, is_readable
 
 
 class Event(NamedTuple):
@@ -33,6 +33,7 @@ class Event(NamedTuple):
     hops: int | None = None
     cut: tuple[MessageId, ...] | None = None
     detail: str | None = None
+    digest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ class RunInfo:
         if not isinstance(data, dict):
             raise TraceError("the run header is not a JSON object")
         version = data.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise TraceError(f"the trace has schema version {version!r}; this program reads version {SCHEMA_VERSION}")
+        if not is_readable(version):
+            known = f"{OLDEST_VERSION} to {SCHEMA_VERSION}"
+            raise TraceError(f"the trace has schema version {version!r}; this program reads versions {known}")
         try:
             return cls(**{**data, "promises": tuple(data["promises"])})
         except (KeyError, TypeError) as error:

@@ -100,14 +100,14 @@ class _Node:
             case Kind.START, [incarnation]:
                 self.incarnation = incarnation
                 yield self.row(kind)
-            case Kind.PUBLISH, [topic, first, count, deps]:
+            case Kind.PUBLISH, [topic, first, count, deps, *told]:
                 known = tuple(MessageId(*one) for one in deps)
-                for message in self._own(first, first + count - 1):
-                    yield self.about(kind, topic, message, deps=known)
+                for message, digest in zip(self._own(first, first + count - 1), _digests(told, count), strict=True):
+                    yield self.about(kind, topic, message, deps=known, digest=digest)
                     known = (message,)
-            case Kind.DELIVER, [topic, source, incarnation, first, count]:
-                for counter in range(first, first + count):
-                    yield self.about(kind, topic, MessageId(source, incarnation, counter))
+            case Kind.DELIVER, [topic, source, incarnation, first, count, *told]:
+                for counter, digest in enumerate(_digests(told, count), first):
+                    yield self.about(kind, topic, MessageId(source, incarnation, counter), digest=digest)
             case Kind.ACKNOWLEDGED, [topic, last]:
                 first = self._acknowledged.get((self.incarnation, topic), 0) + 1
                 self._acknowledged[self.incarnation, topic] = last
@@ -135,6 +135,11 @@ class _Node:
     def _own(self, first: int, last: int) -> Iterator[MessageId]:
         for counter in range(first, last + 1):
             yield MessageId(self.node, self.incarnation, counter)
+
+
+def _digests(told: list[list[int]], count: int) -> list[int] | list[None]:
+    """The digests at the end of a line; journals of older programs have none."""
+    return told[0] if told and told[0] else [None] * count
 
 
 def _identity(message: list[int] | None) -> dict[str, int]:

@@ -50,7 +50,7 @@ def windows(node: NodeId, lines: Iterable[list[Any]]) -> dict[Life, Window]:
                 window.base, window.is_late = dict(published), True
             case "off", []:
                 window.is_off = True
-            case Kind.PUBLISH, [topic, first, count, _]:
+            case Kind.PUBLISH, [topic, first, count, *_]:
                 window.last[topic] = first + count - 1
     return found
 

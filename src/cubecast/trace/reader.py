@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from cubecast.errors import TraceError, TruncatedTraceError
 from cubecast.ids import MessageId
 from cubecast.trace.event import Event, RunInfo
-from cubecast.trace.schema import COLUMN_NAMES, FILE_SUFFIX, RUN_FILE
+from cubecast.trace.schema import FILE_SUFFIX, RUN_FILE, lacks
 
 
 class Trace(NamedTuple):
@@ -40,23 +40,25 @@ def read_trace(directory: Path) -> Trace:
     paths = sorted(directory.glob(f"*{FILE_SUFFIX}"))
     if not paths:
         raise TruncatedTraceError(f"{directory} holds no {FILE_SUFFIX} file; the run wrote no events")
-    return Trace(info, [event for path in paths for event in _read_file(path, info.run)])
+    return Trace(info, [event for path in paths for event in _read_file(path, info)])
 
 
-def _read_file(path: Path, run: str) -> Iterator[Event]:
+def _read_file(path: Path, info: RunInfo) -> Iterator[Event]:
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise TruncatedTraceError(
             f"{path} is not a complete Parquet file ({error}); the trace was cut short or damaged"
         ) from None
-    missing = set(COLUMN_NAMES) - set(table.column_names)
+    missing = lacks(info.schema_version, table.column_names)
     if missing:
-        raise TraceError(f"{path} lacks the columns {sorted(missing)}; it is not a trace of this schema version")
+        raise TraceError(f"{path} lacks the columns {missing}; it is not a trace of version {info.schema_version}")
+    run = info.run
     foreign = set(table.column("run").unique().to_pylist()) - {run}
     if foreign:
         raise TraceError(f"{path} holds rows of run {sorted(map(str, foreign))} while {RUN_FILE} says {run!r}")
-    columns = [table.column(name).to_pylist() for name in Event._fields]
+    absent = [None] * table.num_rows
+    columns = [table.column(name).to_pylist() if name in table.column_names else absent for name in Event._fields]
     deps, cut = Event._fields.index("deps"), Event._fields.index("cut")
     columns[deps] = [_ids(value) for value in columns[deps]]
     columns[cut] = [_ids(value) for value in columns[cut]]

@@ -1,14 +1,19 @@
-"""The trace: one schema for everything that runs, version 1. The seam between running and judging.
+"""The trace: one schema for everything that runs, version 2. The seam between running and judging.
 
 A run is a directory: `run.json` beside one or more Parquet files. All rows of a node lie in one file, in the order of
 their `seq`; a file may hold several nodes. Readers that keep the order of rows inside a file therefore see every node's
 local history in order without sorting or shuffling; readers that do not can restore it from (node, incarnation, seq).
+
+Older versions stay readable: a column that came later is null in their rows, and what is decided from it is UNKNOWN.
 """
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
+from zlib import crc32
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+OLDEST_VERSION: Final = 1
 RUN_FILE: Final = "run.json"
 FILE_SUFFIX: Final = ".parquet"
 
@@ -60,12 +65,31 @@ COLUMNS: Final[tuple[tuple[str, str, bool], ...]] = (
     ("hops", "int32", True),
     ("cut", MESSAGE_IDS, True),  # on cut and subscribed: last excluded counter of those sources
     ("detail", "string", True),
+    ("digest", "int64", True),  # on publish and deliver: length of the payload, and its CRC-32, in one number
 )
+ADDED: Final[dict[str, int]] = {"digest": 2}
+"""Columns that older versions lack: the version that brought each."""
 COLUMN_NAMES: Final[tuple[str, ...]] = tuple(name for name, _, _ in COLUMNS)
 
 # What `promises` in run.json may name, in the order reports show them.
 WELL_FORMED: Final = ("K0", "K1", "K2", "K3")
 PROPERTIES: Final = (
-    *("P1", "P2", "P3", "P4", "P4u", "P5", "P6", "P7", "P8"),
+    *("P1", "P1b", "P2", "P3", "P4", "P4u", "P5", "P6", "P7", "P8"),
     *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13"),
 )
+NEEDS_VERSION: Final[dict[str, int]] = {"P1b": 2}
+"""Properties that need a later column: older traces leave them UNKNOWN."""
+
+
+def lacks(version: int, present: Collection[str]) -> list[str]:
+    """The columns that a file of this version should have and does not."""
+    return [name for name in COLUMN_NAMES if name not in present and ADDED.get(name, OLDEST_VERSION) <= version]
+
+
+def is_readable(version: object) -> bool:
+    return isinstance(version, int) and not isinstance(version, bool) and OLDEST_VERSION <= version <= SCHEMA_VERSION
+
+
+def digest_of(payload: bytes) -> int:
+    """What the column `digest` says of a payload: cheap, and different for nearly all others."""
+    return len(payload) << 32 | crc32(payload)

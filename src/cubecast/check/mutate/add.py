@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 from cubecast.check.history import message_of
 from cubecast.check.mutate.study import REGISTRY, Edit, Study, pick, row_about
@@ -52,6 +53,37 @@ def delivered_on_the_wrong_topic(study: Study, rng: random.Random) -> list[Event
         if name not in topics or (message not in topics[name].published and not _states_cuts(study.log(row), name))
     ]
     choice = pick(rng, choices)
+    return None if choice is None else Edit(study).replace(*choice).result()
+
+
+def _told(study: Study) -> list[tuple[Event, Event]]:
+    """Deliveries beside their publications, where both tell a digest."""
+    return [
+        (row, published)
+        for topic in study.facts.topics.values()
+        for message, row in topic.deliveries
+        if (published := topic.published.get(message)) and None not in (row.digest, published.digest)
+    ]
+
+
+@REGISTRY.breaks("P1b")
+def bytes_altered(study: Study, rng: random.Random) -> list[Event] | None:
+    choice = pick(rng, ((row, row._replace(digest=(row.digest or 0) ^ 1)) for row, _ in _told(study)))
+    return None if choice is None else Edit(study).replace(*choice).result()
+
+
+@REGISTRY.breaks("P1b")
+def bytes_of_another(study: Study, rng: random.Random) -> list[Event] | None:
+    """One message with the bytes of the one before it, as if a batch were cut in the wrong place."""
+    rows = [row for row, _ in _told(study)]
+    choices = [(b, b._replace(digest=a.digest)) for a, b in pairwise(rows) if a.digest != b.digest]
+    choice = pick(rng, choices)
+    return None if choice is None else Edit(study).replace(*choice).result()
+
+
+@REGISTRY.breaks("P1b")
+def published_as_something_else(study: Study, rng: random.Random) -> list[Event] | None:
+    choice = pick(rng, ((row, row._replace(digest=(row.digest or 0) + 1)) for _, row in _told(study)))
     return None if choice is None else Edit(study).replace(*choice).result()
 
 

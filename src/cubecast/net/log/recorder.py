@@ -86,6 +86,10 @@ class Recorder:
         subscribed = zip(self._patterns, self._sinks, strict=True)
         self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
 
+    def is_recording(self, sink: Sink) -> bool:
+        """Is it one of this log's own subscriptions?"""
+        return sink in self._sinks
+
     async def ready(self) -> None:
         """Done when whatever is published from now on is recorded."""
         for sink in self._sinks:

@@ -65,6 +65,13 @@ class GuardedPort:
     # Publishing
 
     def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        return self._port.publish(topic, self._checked(topic, payloads))
+
+    def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
+        return self._port.ask(topic, self._checked(topic, (payload,))[0])
+
+    def _checked(self, topic: Topic, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """What is published in the client's name, when it may be."""
         if not self.principal.may(Action.PUBLISH, topic):
             raise NotPermitted(refusal(self.principal.name, Action.PUBLISH, topic))
         self._shares.take(self.principal, topic, self._most_topics)
@@ -72,7 +79,7 @@ class GuardedPort:
             self._messages.take(len(payloads))
         if self._bytes is not None:
             self._bytes.take(weight(payloads))
-        return self._port.publish(topic, stamped(self._stamp, payloads) if self._stamp else payloads)
+        return stamped(self._stamp, payloads) if self._stamp else payloads
 
     def has_room(self, topic: Topic) -> bool:
         """Also: has the client published no more than its share?"""

@@ -63,7 +63,11 @@ def measurable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     """
     kept, refused = [], []
     for run in runs:
-        wrong = [run.refusal] if run.refusal is not None else [*filter(None, map(_wrong, run.files))]
+        wrong = (
+            [run.refusal]
+            if run.refusal is not None
+            else [*filter(None, (_wrong(path, run.version) for path in run.files))]
+        )
         refused += wrong[:1]
         kept += [] if wrong else [run]
     if not kept:
@@ -71,8 +75,8 @@ def measurable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     return kept, refused
 
 
-def _wrong(path: str) -> str | None:
-    for row in file_footer(0, "", path):
+def _wrong(path: str, version: int) -> str | None:
+    for row in file_footer(0, "", path, version):
         if row.get("refusal") or row.get("damage"):
             return str(row.get("refusal") or row.get("damage"))
     return None

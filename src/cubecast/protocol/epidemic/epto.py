@@ -105,7 +105,7 @@ class Epto(Handlers):
             order.broadcast(self._own(counter), ts, payload)
         self.published[topic] = first + len(payloads) - 1
         self._busy[topic] = order
-        effects: Effects = [Published(topic, first, len(payloads), ()), *self._wake(now)]
+        effects: Effects = [Published(topic, first, len(payloads), (), payloads), *self._wake(now)]
         return effects + self._expect_silence(now, topic)
 
     def subscribe(self, now: float, topic: Topic) -> Effects:

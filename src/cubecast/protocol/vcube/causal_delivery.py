@@ -28,7 +28,7 @@ class CausalDelivery:
         self.changed.clear()
         message = CausalMessage(MessageId(node, self.incarnation, clock[node]), payload, changed)
         dependencies = tuple(MessageId(k, 0, value) for k, value in changed)
-        effects.append(Published(self.topic, clock[node], 1, dependencies))
+        effects.append(Published(self.topic, clock[node], 1, dependencies, (payload,)))
         effects.append(Deliver(self.topic, message.message, (payload,)))
         return message
 

@@ -22,8 +22,8 @@ from cubecast.protocol.vcube.vcube_pb_packets import Membership
 from cubecast.protocol.vcube.vcube_ps import VCubePS
 
 CUBE = Population(2, 1 << MAX_DIMENSION, power_of_two=True)
-_ORDERED = ("K0", "P1", "P2", "P5", "P7")
-_COMPLETE = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P12", "P13")  # without failures
+_ORDERED = ("K0", "P1", "P1b", "P2", "P5", "P7")
+_COMPLETE = ("K0", "P1", "P1b", "P2", "P4", "P5", "P6", "P7", "P8", "P12", "P13")  # without failures
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ SRPT_B = Family(
 VCUBE_PB = Family(
     name="vcube-pb",
     summary="VCube-PB as published: VCube-PS for crashing nodes, with a perfect failure detector",
-    promises=("K0", "P1", "P2", "P3", "P4", "P5", "P7"),
+    promises=("K0", "P1", "P1b", "P2", "P3", "P4", "P5", "P7"),
     packets=(Pub, PubAck, Membership),
     make=_vcube_pb,
     parameters=VCubePBParameters,

@@ -119,7 +119,7 @@ class Srpt(FaultFree):
             state.published += 1
             message = MessageId(self.node, self.incarnation, state.published)
             packet = Pub(topic, message, (payload,), state.delivery.publish(message, effects))
-            effects.append(Published(topic, message.counter, 1, packet.barrier))
+            effects.append(Published(topic, message.counter, 1, packet.barrier, packet.payloads))
             effects.append(Deliver(topic, message, packet.payloads))
             self._hand_over(state, packet, effects)
         return effects

@@ -110,7 +110,7 @@ class VCubePB(Handlers):
             state.published += 1
             message = MessageId(self.node, self.incarnation, state.published)
             packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
-            effects.append(Published(state.name, message.counter, 1, packet.barrier))
+            effects.append(Published(state.name, message.counter, 1, packet.barrier, packet.payloads))
             if self._subscribed(state):
                 effects.append(Deliver(state.name, message, packet.payloads))
             state.last[self.node] = packet

@@ -163,7 +163,7 @@ class VCubePS(FaultFree):
         state.published += 1
         message = MessageId(self.node, self.incarnation, state.published)
         packet = Pub(state.name, message, (payload,), state.delivery.publish(message, effects))
-        effects.append(Published(state.name, message.counter, 1, packet.barrier))
+        effects.append(Published(state.name, message.counter, 1, packet.barrier, packet.payloads))
         effects.append(packet.delivery)
         return packet
 

@@ -210,7 +210,7 @@ class TopicState:
             self.stable,
             self.hurried or self.is_pressed or self.unstable + 1 >= self._hurry_from,
         )
-        context.emit(Published(self._topic, first, len(payloads), direct))
+        context.emit(Published(self._topic, first, len(payloads), direct, payloads))
         self._owed &= ~destinations.mask
         copy = self.dissemination.originate(packet, destinations)
         self.barrier.published(copy)
