@@ -131,11 +131,12 @@ def test_a_missing_file_is_unknown(tmp_path):
     assert check_directory(directory).verdict is Verdict.UNKNOWN
 
 
-def test_a_header_without_any_file_is_unknown(tmp_path):
+def test_a_header_without_any_file_is_no_trace(tmp_path):
     directory = write(clean_trace(3), tmp_path / "t")
     for path in directory.glob("*.parquet"):
         path.unlink()
-    assert check_directory(directory).verdict is Verdict.UNKNOWN
+    with pytest.raises(TraceError, match="wrote no events"):
+        check_directory(directory)
 
 
 def test_what_is_not_a_trace_is_an_error(tmp_path):

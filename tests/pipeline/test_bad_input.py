@@ -72,7 +72,7 @@ def test_a_header_that_is_none(run: Path, text: str):
 
 def test_a_header_without_promises(run: Path):
     change_header(run, promises=None)
-    assert "lacks `run` or `promises`" in refused(run)
+    assert "lacks `promises`" in refused(run)
 
 
 def test_a_promise_nobody_knows(run: Path):

@@ -219,7 +219,8 @@ class Dumb:
             if row.kind == "receive":
                 for counter in range(row.counter, row.counter + (row.messages or 1)):
                     message = (row.topic, row.source, counter)
-                    if message not in settled and counter > sigma.stated.get(row.source, 0):
+                    inside = counter == row.counter or message in self.publish
+                    if inside and message not in settled and counter > sigma.stated.get(row.source, 0):
                         return True
         return False
 

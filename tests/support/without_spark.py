@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from cubecast.pipeline.agreement import COLUMNS, VECTORS, shortfalls
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
+from cubecast.pipeline.circles import in_circles
 from cubecast.pipeline.claims import unsound_headers
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import LOG, REPLAYED
@@ -30,7 +31,8 @@ def judge(trace: Trace, properties: Sequence[str]) -> RunVerdict:
     assemble(summary)
     judged = Judged()
     if summary.circle is not None:
-        summary.findings += [finding for row in waiting_rows({0: summary.circle}, rows) for finding in row["findings"]]
+        waiting = [finding for row in waiting_rows({0: summary.circle}, rows) for finding in row["findings"]]
+        summary.findings += in_circles(waiting, summary.circle)
     if summary.messages is not None:
         _judge(rows, summary, properties, judged)
     run = Run(0, trace.info.run, "", (), trace.info.promises, trace.info.nodes)

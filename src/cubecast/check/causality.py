@@ -21,6 +21,8 @@ from cubecast.trace.schema import Kind
 
 Vector: TypeAlias = npt.NDArray[np.int64]
 NEVER: Final = int(np.iinfo(np.int64).max)
+MOST_STEPS: Final = 8
+"""Of a circle, shown in its witness."""
 
 
 class TopicCausality:
@@ -116,8 +118,8 @@ def rebuild(
         cursor = ready.popleft()
         for topic, message in _advance(cursor, causality, confirming, waiting):
             ready.extend(waiting.pop((topic, message), ()))
-    stuck = [cursor.log.steps[cursor.place][0] for cursors in waiting.values() for cursor in cursors]
-    return causality, [_circle(row) for row in stuck]
+    stuck = {(row.node, row.incarnation): row for row in _stuck(waiting)}
+    return causality, [_circle(row, circle, topics) for circle in _circles(stuck) for row in circle]
 
 
 def _advance(
@@ -167,13 +169,41 @@ def _publish(cursor: _Cursor, message: MessageId, causality: TopicCausality) -> 
     causality.confirmations[message] = cursor.confirmations
 
 
-def _circle(row: Event) -> Violation:
+def _stuck(waiting: dict[tuple[Topic, MessageId], list[_Cursor]]) -> list[Event]:
+    """The deliveries at which replay stopped, at most one per log."""
+    return [cursor.log.steps[cursor.place][0] for cursors in waiting.values() for cursor in cursors]
+
+
+def _circles(stuck: dict[Publisher, Event]) -> list[list[Event]]:
+    """Rows that wait for one another. Each waits for one log, so that its way ends in a circle: those on the way to
+    it are bystanders, and not reported."""
+    circles, seen = [], set[Publisher]()
+    for start in sorted(stuck):
+        way: dict[Publisher, Event] = {}
+        log = start
+        while log not in seen:
+            seen.add(log)
+            way[log] = stuck[log]
+            log = publisher_of(message_of(stuck[log]))
+        if log in way:
+            logs = list(way)
+            circles.append([way[one] for one in logs[logs.index(log) :]])
+    return circles
+
+
+def _circle(row: Event, circle: list[Event], topics: dict[Topic, TopicHistory]) -> Violation:
+    steps = []
+    for one, before in zip(circle, circle[-1:] + circle[:-1], strict=True):
+        needed = topics[before.topic or ""].published[message_of(before)]
+        waits = f"{one.node}.{one.incarnation} delivers {tuple(message_of(one))} in row {one.seq}"
+        steps.append(f"{waits} and publishes {tuple(message_of(before))} in row {needed.seq}")
+    shown = "; ".join(steps[:MOST_STEPS]) + (f"; and {len(steps) - MOST_STEPS} more" if len(steps) > MOST_STEPS else "")
     return Violation(
         "K0",
         row.node,
         row.incarnation,
         row.seq,
-        "what this delivery needs was published only after it: happened-before runs in a circle",
+        f"happened-before runs in a circle: {shown}",
         topic=row.topic,
         message=message_of(row),
     )

@@ -63,12 +63,15 @@ def no_permanent_hold(facts: Facts) -> Iterator[Violation]:
 
 def _held(view: Deliveries, settled: set[MessageId]) -> Iterator[Violation]:
     reported: set[MessageId] = set()
+    published = view.causality.topic.count
     for row in view.sigma.receives:
         batch = row.messages or 1
         if batch <= 1 and row[6:9] in settled:
             continue
         first = message_of(row)
-        for counter in range(first.counter, first.counter + max(batch, 1)):
+        # Beyond its first message a packet holds nothing that was not published, whatever a damaged count says.
+        last = max(first.counter, min(first.counter + max(batch, 1) - 1, published.get(publisher_of(first), 0)))
+        for counter in range(max(first.counter, 1), last + 1):
             message = first._replace(counter=counter)
             if message not in settled and message not in reported and not view.sigma.excludes(message):
                 reported.add(message)

@@ -24,7 +24,8 @@ def _unsound(causality: TopicCausality, message: MessageId, row: Event) -> Itera
         named.append(causality.row[message._replace(counter=message.counter - 1)])
     real = causality.closure[causality.row[message]].copy()
     real[causality.column[message[:2]]] = message.counter - 1
-    claimed = causality.closure[named].max(axis=0) if named else np.zeros_like(real)
+    # A claim of a counter below 1 names nothing.
+    claimed = causality.closure[named].max(axis=0, initial=0) if named else np.zeros_like(real)
     if (claimed == real).all():
         return
     for wrong, frontier, what in (

@@ -6,7 +6,7 @@ Only `seq` orders a log. Where rows are missing or unreadable the log ends for u
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -110,10 +110,11 @@ def logs_of(events: Iterable[Event]) -> tuple[list[Log], list[tuple[Event, Event
     for (node, incarnation), log_rows in sorted(rows.items()):
         log_rows.sort(key=_SEQ)
         repeated += [(a, b) for a, b in pairwise(log_rows) if a.seq == b.seq]
-        kept = log_rows if log_rows[-1].seq == len(log_rows) - 1 else _before_hole(log_rows)
+        complete = log_rows[0].seq == 0 and log_rows[-1].seq == len(log_rows) - 1
+        kept = log_rows if complete else _before_hole(log_rows)
         logs.append(Log(node, incarnation, kept, whole=len(kept) == len(log_rows)))
     return logs, repeated
 
 
 def _before_hole(rows: list[Event]) -> list[Event]:
-    return [row for place, row in enumerate(rows) if row.seq == place]
+    return [row for _, row in takewhile(lambda one: one[1].seq == one[0], enumerate(rows))]

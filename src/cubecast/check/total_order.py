@@ -1,27 +1,39 @@
 """P9a, P9b, P9c: everybody sees the same order, the orders fit together, and nobody has a hole."""
 
-from collections.abc import Iterator
-from itertools import combinations, pairwise
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
-from cubecast.check.facts import Facts
+from cubecast.check.facts import Deliveries, Facts
 from cubecast.check.verdict import Violation
+from cubecast.ids import MessageId
 
 
 def same_order(facts: Facts) -> Iterator[Violation]:
-    """P9a: two subscriptions deliver what they share in the same order. Compares pairs only if P9b failed."""
+    """P9a: two subscriptions deliver what they share in the same order; each is told its first disagreement.
+
+    Two that disagree do so about messages on a circle. So only the order of those is compared, and of subscriptions
+    that agree about them only the first is compared with.
+    """
     for name, views in facts.deliveries.items():
-        if not facts.circles[name]:
-            continue
-        places = [{message: place for place, message in enumerate(view.messages)} for view in views]
-        for (one, place_in_one), (other, _) in combinations(zip(views, places, strict=True), 2):
-            shared = [message for message in other.messages if message in place_in_one]
-            for a, b in pairwise(shared):
-                if place_in_one[a] > place_in_one[b]:
-                    log = one.sigma.log
-                    row = other.sigma.deliveries[b]
+        circle = facts.circles[name]
+        different: dict[tuple[MessageId, ...], tuple[Deliveries, dict[MessageId, int]]] = {}
+        for other in views if circle else ():
+            messages = tuple(message for message in other.messages if message in circle)
+            for one, place_in_one in different.values():
+                turned = _turned(messages, place_in_one)
+                if turned is not None:
+                    (a, b), log = turned, one.sigma.log
                     reason = f"{tuple(a)} then {tuple(b)} here, the other way round at {log.node}.{log.incarnation}"
-                    yield other.violation("P9a", row, reason, a)
+                    yield other.violation("P9a", other.sigma.deliveries[b], reason, a)
                     break
+            if messages not in different:
+                different[messages] = (other, {message: place for place, message in enumerate(messages)})
+
+
+def _turned(messages: Iterable[MessageId], place: Mapping[MessageId, int]) -> tuple[MessageId, MessageId] | None:
+    """The first two neighbours among what is shared that stand the other way round."""
+    shared = (message for message in messages if message in place)
+    return next(((a, b) for a, b in pairwise(shared) if place[a] > place[b]), None)
 
 
 def orders_fit_together(facts: Facts) -> Iterator[Violation]:

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from cubecast.net.visible import visible, visible_json, visible_lines
 
 OK, VIOLATED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes."""
+MISTAKE = 70
+"""Exit code of a mistake in this program, which is no verdict on anything (`EX_SOFTWARE` of sysexits.h)."""
 
 EXIT_CODES = {"VALID": OK, "VIOLATED": VIOLATED, "UNKNOWN": UNKNOWN}
 
@@ -104,6 +107,17 @@ class CubecastGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
+            return self._invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, click.ClickException, BrokenPipeError):
+            raise
+        except Exception:
+            # Python would end with exit code 1, which is a verdict.
+            complain_at_length(traceback.format_exc())
+            complain("cubecast: this is a mistake in cubecast and says nothing about its input; please report it")
+            ctx.exit(MISTAKE)
+
+    def _invoke(self, ctx: click.Context) -> Any:
+        try:
             return super().invoke(ctx)
         except CubecastError as error:
             complain(f"cubecast: {error}")
@@ -145,6 +159,12 @@ def say(text: str) -> None:
 def complain(text: str) -> None:
     """One line on standard error, whatever is in it."""
     click.echo(visible(text), err=True)
+
+
+def complain_at_length(text: str) -> None:
+    """Several lines on standard error."""
+    for line in text.splitlines():
+        complain(line)
 
 
 class _Complaints(logging.Handler):

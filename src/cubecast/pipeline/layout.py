@@ -87,11 +87,16 @@ def _group(group: Any, name: str) -> dict[str, Any]:
         "low": int(low),
         "high": int(high),
         "own": _span(columns["run"]) == (name, name),
-        "deps": _filled(columns, "deps"),
-        # An empty list is a statement too, and statistics do not tell it from null: believe the kinds.
-        "cuts": _filled(columns, "cut") or kinds is None or kinds[0] <= Kind.CUT <= kinds[1],
+        # An empty list is a statement too, and a null inside one is damage; statistics tell neither from a list that
+        # is null itself: believe the kinds.
+        "deps": _filled(columns, "deps") or _among(kinds, Kind.PUBLISH),
+        "cuts": _filled(columns, "cut") or _among(kinds, Kind.CUT) or _among(kinds, Kind.SUBSCRIBED),
         "digests": _filled(columns, "digest"),
     }
+
+
+def _among(kinds: tuple[Any, Any] | None, kind: Kind) -> bool:
+    return kinds is None or kinds[0] <= kind <= kinds[1]
 
 
 def _span(column: Any) -> tuple[Any, Any] | None:
@@ -99,7 +104,10 @@ def _span(column: Any) -> tuple[Any, Any] | None:
     statistics = column.statistics
     if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
         return None
-    return statistics.min, statistics.max
+    try:
+        return statistics.min, statistics.max
+    except UnicodeDecodeError:  # reading the column will say so
+        return None
 
 
 def _filled(columns: dict[str, Any], name: str) -> bool:

@@ -24,15 +24,17 @@ from cubecast.trace.schema import Kind
 
 PUBLISH, ACKNOWLEDGED, FAILED = CODE[Kind.PUBLISH], CODE[Kind.ACKNOWLEDGED], CODE[Kind.FAILED]
 DELIVER, GAP = CODE[Kind.DELIVER], CODE[Kind.GAP]
+HOMELESS = "rows without node, incarnation or seq belong to no log"
+NAMELESS = "a message in {!r} lacks a part of its name"
 FINAL = (CODE[Kind.STOP], CODE[Kind.CRASH])
 
 
 def log_rows(rows: Rows) -> list[dict[str, Any]]:
-    """Rows of `frames.LOG`: every log, and the runs that have rows which belong to none."""
-    damage = "rows without node, incarnation or seq belong to no log"
+    """Rows of `frames.LOG`: every log, and the runs whose rows lack what places them or names a message."""
     return [
         *(log_row(rows, log) for log in rows.logs),
-        *({"run": run, "damage": damage} for run in rows.homeless),
+        *({"run": run, "damage": HOMELESS} for run in rows.homeless),
+        *({"run": run, "damage": NAMELESS.format(name)} for name in rows.lists for run in rows.nameless(name)),
     ]
 
 
@@ -190,7 +192,7 @@ def waiting_rows(circles: dict[int, dict[str, TopicMessages]], rows: Rows) -> li
             first = [_first_waiting(rows, at, circles[log.run]) for at in deliveries_by_topic(rows, log).values()]
             waiting = min((row for row in first if row is not None), default=None)
             if waiting is not None:
-                wrong = Contradiction(waiting, "was published only after this: happened-before runs in a circle")
+                wrong = Contradiction(waiting, "waits for itself")
                 found.append({"run": log.run, "findings": finding_rows([_finding(rows, log, wrong)])})
     return found
 

@@ -45,6 +45,8 @@ def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int
         for name in set(columns).difference(table.column_names):  # an older trace beside a newer one
             table = table.append_column(name, pa.nulls(table.num_rows))
         declared = {name: _as_declared(table.column(name), name) for name in columns}
+        if not part["own"]:
+            table.column("run").cast(pa.string()).validate(full=True)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         told = f"{part['path']} cannot be read to its end ({reason})"
@@ -57,7 +59,11 @@ def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int
 
 def _as_declared(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     declared = pa.dictionary(pa.int32(), pa.string()) if name in _WORDS else _TYPES[name]
-    return column if column.type == declared else column.cast(declared)
+    column = column if column.type == declared else column.cast(declared)
+    if name in _WORDS:
+        for chunk in column.chunks:
+            chunk.dictionary.validate(full=True)  # Arrow reads bytes that are no UTF-8 and fails where they are used
+    return column
 
 
 def _run_numbers(column: pa.ChunkedArray, part: dict[str, Any], names: dict[str, int]) -> pa.Array:

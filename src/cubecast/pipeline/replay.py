@@ -156,11 +156,24 @@ def _received(view: View) -> tuple[Ints, Ints]:
     rows, low, high = view.rows, view.subscription.start, view.subscription.stop
     here = (rows.kind[low:high] == RECEIVE) & (rows.topic[low:high] == view.subscription.topic) & rows.named[low:high]
     at = np.flatnonzero(here) + low
-    inside = np.maximum(rows.messages[at], 1).astype(np.int64)
+    key = pack(rows.source[at], rows.source_incarnation[at])
+    first, inside = _inside(view, key, rows.counter[at].astype(np.int64), rows.messages[at].astype(np.int64))
     ends = np.cumsum(inside)
     offset = np.arange(int(inside.sum())) - np.repeat(ends - inside, inside)
-    key = pack(rows.source[at], rows.source_incarnation[at])
-    return np.repeat(key, inside), np.repeat(rows.counter[at], inside) + offset
+    return np.repeat(key, inside), np.repeat(first, inside) + offset
+
+
+def _inside(view: View, key: Ints, counter: Ints, messages: Ints) -> tuple[Ints, Ints]:
+    """First counter and number of messages of each packet. Beyond its first, it holds nothing that was not published:
+    a damaged count would keep the judge busy for ever. Nothing is added to `counter`, which may be as large as can be.
+    """
+    rank = view.topic.rank(key)
+    published = np.append(view.topic.count, 0)[rank]
+    more = np.maximum(messages, 1) - 1
+    within = np.where(counter >= 1, 1 + np.clip(published - np.maximum(counter, 1), 0, more), 0)
+    # Counters below 1 do not exist; a packet that begins there is followed from 1 on.
+    below = np.clip(np.minimum(np.minimum(counter, 0) + more, published), 0, None)
+    return np.maximum(counter, 1), np.where(counter >= 1, within, below)
 
 
 def _settling(view: View) -> Ints:

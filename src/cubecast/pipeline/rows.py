@@ -5,6 +5,7 @@ first unreadable row; what is behind either is treated as if it were not there.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -95,6 +96,17 @@ class Rows:
         parts = (flat.field(name) if len(flat) else pa.array([], pa.int64()) for name in _ID_PARTS)
         source, incarnation, counter = (pc.fill_null(part, 0).to_numpy(zero_copy_only=False) for part in parts)
         return lengths, source, incarnation, counter
+
+    def nameless(self, column: str) -> list[int]:
+        """Runs in which an id of a list column is null, or a part of it is."""
+        values = self.lists[column]
+        flat = values.flatten()
+        parts = [flat, *(flat.field(name) for name in _ID_PARTS)] if len(flat) else []
+        if not any(part.null_count for part in parts):
+            return []
+        bad = reduce(np.logical_or, (part.is_null().to_numpy(zero_copy_only=False) for part in parts))
+        runs: list[int] = np.unique(self.run[pc.list_parent_indices(values).to_numpy()[bad]]).tolist()
+        return runs
 
 
 _ID_PARTS = ("source", "source_incarnation", "counter")

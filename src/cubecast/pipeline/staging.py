@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from cubecast.errors import BadInput, TraceError
@@ -22,6 +23,14 @@ from cubecast.trace.schema import (
 )
 
 CHECKABLE = (*WELL_FORMED, *PROPERTIES)
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("run", "protocol"), (str,)),
+    "promises": (list,),
+    **dict.fromkeys(("nodes", "seed"), (int, NoneType)),
+    **dict.fromkeys(("clock_unit", "code_version"), (str, NoneType)),
+    "parameters": (dict, NoneType),
+}
+"""What a header must say, or may leave out."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +109,11 @@ def _run_at(index: int, place: Path) -> Run:
 
 
 def _run_of(index: int, place: Path, header: dict[str, Any]) -> Run:
-    name, promises, nodes = header.get("run"), header.get("promises"), header.get("nodes")
-    if not isinstance(name, str) or not isinstance(promises, list):
-        raise TraceError(f"{place / RUN_FILE} lacks `run` or `promises`, or they are of another type")
-    if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool)):
-        raise TraceError(f"{place / RUN_FILE} says nodes {nodes!r}, which is no whole number")
+    for field, kinds in _TYPES.items():
+        value = header.get(field)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise TraceError(f"{place / RUN_FILE} lacks `{field}`, or it is of another type: {value!r}")
+    name, promises, nodes = header["run"], header["promises"], header.get("nodes")
     unknown = [promise for promise in promises if promise not in CHECKABLE]
     if unknown:
         raise TraceError(f"run {name!r} promises {unknown}, which this version does not know")

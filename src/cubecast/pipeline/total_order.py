@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from cubecast.pipeline.messages import RunMessages
 from cubecast.pipeline.rows import Ints, Rows
 from cubecast.pipeline.subscriptions import deliveries_by_topic, pack, subscriptions_of, within
 from cubecast.pipeline.view import message_id
+
+COLUMNS = ("publisher", "counter", "seq", "message")
 
 
 def sequence_rows(rows: Rows, runs: dict[int, RunMessages]) -> list[dict[str, Any]]:
@@ -103,8 +105,23 @@ def disorder(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
             reason = f"{first} before {sequence.at(inside[1])} fits no order that suits everybody"
             yield sequence.finding("P9b", inside[1], reason, first)
             break
-    for one, other in combinations(sequences, 2):
-        yield from _disagreement(one, other)
+    yield from _disagreements(sequences, circle)
+
+
+def _disagreements(sequences: Sequence[Deliveries], circle: set[int]) -> Iterator[Finding]:
+    """P9a: the first disagreement of each subscription with an earlier one.
+
+    Two disagree only about messages on a circle. So only these are compared, and of subscriptions that agree about
+    them only the first is compared with.
+    """
+    inside = np.array(sorted(circle), np.int64)
+    different: dict[bytes, Deliveries] = {}
+    for sequence in sequences:
+        kept = np.isin(sequence.message, inside)
+        other = replace(sequence, **{name: getattr(sequence, name)[kept] for name in COLUMNS})
+        found = (finding for one in different.values() for finding in _disagreement(one, other))
+        yield from islice(found, 1)
+        different.setdefault(other.message.tobytes(), other)
 
 
 def _disagreement(one: Deliveries, other: Deliveries) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
+from cubecast.pipeline.circles import in_circles
 from cubecast.pipeline.frames import FOUND, LOG
 from cubecast.pipeline.in_memory import InMemory
 from cubecast.pipeline.judging import Judged, OnSpark
@@ -150,8 +151,11 @@ def _find_circles(engine: Engine, plan: Plan, found: dict[int, RunSummary]) -> N
     if circles:
         plan = plan.without(set(plan.names) - set(circles))
         stuck = engine.run_pass(plan, (*PLAIN, "cut"), partial(waiting_rows, circles), FOUND)
+        waiting: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in stuck.to_pylist():
-            found[row["run"]].findings += row["findings"]
+            waiting[row["run"]] += row["findings"]
+        for run, findings in waiting.items():
+            found[run].findings += in_circles(findings, circles[run])
 
 
 def _verdict(

@@ -1,7 +1,8 @@
 """A trace row and the header beside it, as plain values."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, Final, NamedTuple
 
 from cubecast.errors import TraceError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
@@ -67,7 +68,21 @@ class RunInfo:
         if not is_readable(version):
             known = f"{OLDEST_VERSION} to {SCHEMA_VERSION}"
             raise TraceError(f"the trace has schema version {version!r}; this program reads versions {known}")
-        try:
-            return cls(**{**data, "promises": tuple(data["promises"])})
-        except (KeyError, TypeError) as error:
-            raise TraceError(f"the run header lacks or does not know a field: {error}") from None
+        for name, kinds in _HEADER_TYPES.items():
+            value = data.get(name)
+            if not (isinstance(value, kinds) and not isinstance(value, bool)) and (name in _REQUIRED or name in data):
+                raise TraceError(f"the run header lacks {name!r} or has another type there: {value!r}")
+        # What a later program adds to a header does not change what its rows mean.
+        given = {name: data[name] for name in _HEADER_TYPES if data.get(name) is not None}
+        return cls(**{**given, "promises": tuple(data["promises"])})
+
+
+_HEADER_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("run", "protocol"), (str,)),
+    **dict.fromkeys(("clock_unit", "code_version"), (str, NoneType)),
+    **dict.fromkeys(("nodes", "seed"), (int, NoneType)),
+    "promises": (list, tuple),
+    "parameters": (dict, NoneType),
+    "schema_version": (int,),
+}
+_REQUIRED: Final = ("run", "protocol", "promises")

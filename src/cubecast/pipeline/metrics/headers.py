@@ -31,7 +31,7 @@ def header_of(info: Mapping[str, Any]) -> Header:
         run=info["run"],
         protocol=info["protocol"],
         seed=info.get("seed"),
-        clock_unit=info.get("clock_unit", ""),
+        clock_unit=info.get("clock_unit") or "",
         setting=json.dumps(setting, sort_keys=True, default=str),
         transmission_time=_transmission_time(parameters),
         queued_control=parameters.get("queued_control", True) is not False,

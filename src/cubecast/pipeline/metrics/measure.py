@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from cubecast.pipeline.metrics import tables
 from cubecast.pipeline.metrics.headers import Header
 from cubecast.pipeline.metrics.results import Metrics, metrics_of
-from cubecast.pipeline.metrics.source import measurable, read_events, read_headers
+from cubecast.pipeline.metrics.source import measurable, read_events, read_headers, require_pages
 from cubecast.pipeline.metrics.summary import describe, histogram, quantiles
 from cubecast.pipeline.metrics.traffic import traffic
 from cubecast.pipeline.staging import Run, find_runs
@@ -34,7 +34,12 @@ def measure_runs(
     tell: Callable[[str], None] = lambda text: None,
 ) -> Metrics:
     """Of runs that `measurable` let through."""
-    return replace(measure_events(spark, read_events(spark, runs, headers), headers, tell), refused=refused)
+    try:
+        return replace(measure_events(spark, read_events(spark, runs, headers), headers, tell), refused=refused)
+    except Exception:
+        # The footers were right, so perhaps a page is not. Spark tells that by a page of text, in classes of its own.
+        require_pages(runs)
+        raise
 
 
 def measure_events(

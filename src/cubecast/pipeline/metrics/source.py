@@ -7,6 +7,8 @@ from functools import reduce
 from itertools import chain
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +25,7 @@ _SPARK_TYPES = {
     "double": "double",
     MESSAGE_IDS: "array<struct<source:int,source_incarnation:int,counter:bigint>>",
 }
+ABSENT = "absent"
 TRACE_DDL = ", ".join(f"{name} {_SPARK_TYPES[kind]}" for name, kind, _ in COLUMNS)
 
 
@@ -48,12 +51,36 @@ def read_events(spark: SparkSession, runs: Sequence[Run], headers: Sequence[Head
 
 def _read_round(spark: SparkSession, runs: Sequence[tuple[Run, str]]) -> DataFrame:
     """Runs that all have different names, each renamed to its label."""
-    events = spark.read.schema(TRACE_DDL).parquet(*(path for run, _ in runs for path in run.files))
+    events = _read_files(spark, [path for run, _ in runs for path in run.files])
     renamed = {run.name: label for run, label in runs if run.name != label}
     if renamed:
         labels = F.create_map(*(F.lit(text) for text in chain.from_iterable(renamed.items())))
         events = events.withColumn("run", F.coalesce(F.try_element_at(labels, F.col("run")), F.col("run")))
     return events.select(*COLUMN_NAMES)
+
+
+def _read_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Spark reads a column only as the type it has in the file: files with wider numbers are cast."""
+    shapes: defaultdict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        found = pq.read_schema(path)
+        kinds = [
+            str(found.field(name).type) if name in found.names else ABSENT
+            for name, kind, _ in COLUMNS
+            if kind != MESSAGE_IDS
+        ]
+        shapes[" ".join(kinds)].append(path)
+    declared = " ".join(kind for _, kind, _ in COLUMNS if kind != MESSAGE_IDS)
+    frames = []
+    for shape, some in shapes.items():
+        if shape == declared:
+            frames.append(spark.read.schema(TRACE_DDL).parquet(*some))
+        else:
+            read = spark.read.parquet(*some)
+            have = {name: F.col(name) for name in read.columns}
+            casts = (have.get(name, F.lit(None)).cast(_SPARK_TYPES[kind]).alias(name) for name, kind, _ in COLUMNS)
+            frames.append(read.select(*casts))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def measurable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
@@ -80,3 +107,17 @@ def _wrong(path: str, version: int) -> str | None:
         if row.get("refusal") or row.get("damage"):
             return str(row.get("refusal") or row.get("damage"))
     return None
+
+
+def require_pages(runs: Sequence[Run]) -> None:
+    """Raises TraceError at the first file that cannot be read to its end."""
+    for run in runs:
+        for path in run.files:
+            try:
+                with pq.ParquetFile(path) as file:
+                    for group in range(file.num_row_groups):
+                        file.read_row_group(group, columns=list(COLUMN_NAMES))
+            except (pa.ArrowException, OSError) as error:
+                reason = str(error).splitlines()[0]
+                told = f"{path} cannot be read to its end ({reason}); the trace was cut short or damaged"
+                raise TraceError(told) from None

@@ -22,16 +22,15 @@ MESSAGE = ["topic", "source", "source_incarnation", "counter"]
 def read_rows(paths: Sequence[str]) -> pd.DataFrame:
     """Rows of all files → the columns above, `topic` as a number (−1: none), `deps` as its length, and `log`.
 
-    Sorted by log and `seq`. Rows without node, incarnation or seq belong to no log and are left out, as in Spark's
-    groups they would be a log of their own that says nothing.
+    Sorted by log and `seq`. Rows without node, incarnation or seq belong to no log and are left out.
     """
-    table = pa.concat_tables([_read(path) for path in paths], promote_options="permissive").unify_dictionaries()
-    frame = {name: pc.fill_null(table.column(name).cast(pa.int64()), ABSENT).to_numpy() for name in (*_WHOLE, *_SIZES)}
-    frame["time"] = table.column("time").cast(pa.float64()).to_numpy()
-    frame["kind"] = table.column("kind").cast(pa.string()).to_numpy(zero_copy_only=False)
-    topics = table.column("topic").cast(pa.string()).combine_chunks().dictionary_encode()
+    table = pa.concat_tables([_read(path) for path in paths])
+    frame = {name: pc.fill_null(table.column(name), ABSENT).to_numpy() for name in (*_WHOLE, *_SIZES)}
+    frame["time"] = table.column("time").to_numpy()
+    frame["kind"] = table.column("kind").to_numpy(zero_copy_only=False)
+    topics = table.column("topic").combine_chunks().dictionary_encode()
     frame["topic"] = pc.fill_null(topics.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    frame["deps"] = pc.fill_null(pc.list_value_length(table.column("deps")), 0).to_numpy().astype(np.int64)
+    frame["deps"] = pc.fill_null(table.column("deps"), 0).to_numpy().astype(np.int64)
     rows = pd.DataFrame(frame)
     placed = (rows["node"] != ABSENT) & (rows["incarnation"] != ABSENT) & (rows["seq"] != ABSENT)
     rows = rows[placed].sort_values(["node", "incarnation", "seq"], kind="stable", ignore_index=True)
@@ -41,7 +40,15 @@ def read_rows(paths: Sequence[str]) -> pd.DataFrame:
 
 def _read(path: str) -> pa.Table:
     try:
-        return pq.read_table(path, columns=list(COLUMNS))
+        table = pq.read_table(path, columns=list(COLUMNS))
+        columns = {name: table.column(name).cast(pa.int64()) for name in (*_WHOLE, *_SIZES)}
+        columns |= {name: table.column(name).cast(pa.string()) for name in ("kind", "topic")}
+        for name in ("kind", "topic"):
+            columns[name].validate(full=True)
+        columns["time"] = table.column("time").cast(pa.float64())
+        deps = table.column("deps")
+        columns["deps"] = deps.cast(pa.int64()) if pa.types.is_null(deps.type) else pc.list_value_length(deps)
+        return pa.table(columns)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise TraceError(f"{path} cannot be read to its end ({reason}); the trace was cut short or damaged") from None
