@@ -15,6 +15,7 @@ from cubecast.net.port import Port
 from cubecast.net.security.counted import Counted
 from cubecast.net.security.door import OPEN_VISITOR, Visitor
 from cubecast.net.security.guarded_port import GuardedPort
+from cubecast.net.security.holdings import Holdings, Share
 from cubecast.net.security.policy import Policy
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.topic_shares import TopicShares
@@ -51,8 +52,9 @@ class Clients:
         self.traffic = Traffic()
         self.slices = Slices()
         """Of what clients ask for and leave behind, all of them together."""
-        self._places, self._shares = Counted(), TopicShares(is_known)
         self.limits = Limits()
+        self._holdings = Holdings(lambda: self.limits)
+        self._places, self._shares = Counted(), TopicShares(is_known)
         self._closed = False
         self.answer_filling: Callable[[], Accepted | None] = lambda: None
         """What a node is told that fills its log, while this one does the same."""
@@ -91,9 +93,25 @@ class Clients:
             requests_per_second=self.limits.requests_per_second,
             subscriptions=self.limits.subscriptions,
             slices=self.slices,
+            share=Share(
+                self._holdings, link.host, None if visitor.principal.is_unrestricted else visitor.principal.name
+            ),
             **patience,
         )
+        gateway.on_full = self._relieve
         return gateway
+
+    def _relieve(self) -> None:
+        """Each client may let a little wait; all of them together may not let a node run out of memory."""
+        waiting = {link: link.queued for link in self._gateways}
+        left = sum(waiting.values())
+        for link in sorted(waiting, key=lambda one: -waiting[one]):
+            if left <= self.limits.memory:
+                return
+            left -= waiting[link]
+            link.abort(
+                f"too much waits for the clients of this node, and most of it, {waiting[link]} bytes, for this one"
+            )
 
     def _name(self, greeting: ClientGreeting, visitor: Visitor) -> str:
         """For people, and without what a client could write to mislead them."""

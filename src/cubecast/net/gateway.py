@@ -47,14 +47,16 @@ from cubecast.net.log.since import FromCut, PublisherCut, Since
 from cubecast.net.pieces import pieces, weight
 from cubecast.net.port import GapNotice, Logged, Port
 from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.holdings import CUT_ENTRY, SUBSCRIPTION, Holdings, Share
+from cubecast.net.security.settings import Limits
 from cubecast.net.slices import Slices
 from cubecast.net.status import fitting
 
 MOST_SUBSCRIPTIONS = 10_000
 AT_ONCE = 10_000
 """Entries of a cut in one message."""
-MOST_KNOWN = 100_000
-"""Entries of the cuts that a client's open subscriptions began with: each takes about a kilobyte here."""
+MOST_KNOWN = 20_000
+"""Entries of the cuts that a client's open subscriptions began with; a client of ours sends no larger ones."""
 MOST_REQUESTS = 1_000
 """Questions of one client that may be open at a time."""
 MOST_STATUS = 1 << 20
@@ -88,7 +90,7 @@ class Link(Protocol):
 class ClientSink:
     """A client's subscription, as the node's port sees it."""
 
-    __slots__ = ("_gateway", "_number", "asked", "held", "known", "number")
+    __slots__ = ("_gateway", "_number", "asked", "held", "known", "number", "size")
 
     def __init__(self, gateway: "Gateway", number: int) -> None:
         self._gateway, self._number = gateway, number
@@ -98,6 +100,8 @@ class ClientSink:
         """Paused because the client said so; because its connection is full."""
         self.known = 0
         """Entries of the cut it began with."""
+        self.size = 0
+        """Bytes it is counted with."""
 
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         source, incarnation, counter = first
@@ -140,9 +144,13 @@ class Gateway:
         requests_per_second: float = REQUESTS_PER_SECOND,
         subscriptions: int = MOST_SUBSCRIPTIONS,
         slices: Slices | None = None,
+        share: Share | None = None,
     ) -> None:
         self._port, self._link, self._full_for, self._silent_for = port, link, full_for, silent_for
         self._slices = slices or Slices()
+        self._share = share or Share(Holdings(Limits), "", None)
+        self.on_full: Callable[[], None] = lambda: None
+        """Told when the connection becomes full."""
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
         self._held: dict[ClientSink, None] = {}
@@ -218,6 +226,7 @@ class Gateway:
     def _leave_one(self) -> bool:
         """Of the subscriptions of a client that is gone; more than one may wait."""
         sink = self._sinks.popitem()[1]
+        self._share.give_back(sink.size)
         if sink.number is not None:
             self._port.unsubscribe(sink.number)
         return bool(self._sinks)
@@ -238,11 +247,23 @@ class Gateway:
         try:
             if len(self._sinks) >= self._most_subscriptions:
                 raise BadInput(f"a client may have {self._most_subscriptions} subscriptions here, and has them")
-            sink.number = self._open_at_port(message, sink)
+            sink.number = self._opened(message, sink)
             self._sinks[message.subscription] = sink
             self._known += sink.known
         except CubecastError as error:
             self.send(Ended(message.subscription, str(error), type(error).__name__))
+
+    def _opened(self, message: Subscribe, sink: ClientSink) -> int:
+        """Whether there is memory for it is asked first."""
+        size = SUBSCRIPTION + (CUT_ENTRY * len(message.since.known) if isinstance(message.since, FromCut) else 0)
+        self._share.take(size)
+        try:
+            number = self._open_at_port(message, sink)
+        except BaseException:
+            self._share.give_back(size)
+            raise
+        sink.size = size
+        return number
 
     def _open_at_port(self, message: Subscribe, sink: ClientSink) -> int:
         since = message.since
@@ -271,7 +292,9 @@ class Gateway:
 
     def _drop(self, number: int) -> ClientSink | None:
         sink = self._sinks.pop(number, None)
-        self._known -= 0 if sink is None else sink.known
+        if sink is not None:
+            self._known -= sink.known
+            self._share.give_back(sink.size)
         return sink
 
     def _on_unsubscribe(self, message: Unsubscribe) -> None:
@@ -306,6 +329,7 @@ class Gateway:
             self._held[sink] = None
             self._hold(sink, sink.asked)
             if self._full_timer is None:
+                self._loop.call_soon(self.on_full)
                 reason = f"the client {self._link.label} read nothing for {self._full_for} s"
                 self._full_timer = self._loop.call_later(self._full_for, self._link.abort, reason)
 

@@ -8,6 +8,7 @@ from cubecast.net.framing import MAX_FRAME
 from cubecast.net.settings.fields import setting
 
 MANY = 1_000_000
+TIB = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,14 @@ class Limits:
     """Thin clients that proved to be the same principal."""
     subscriptions: int = setting(10_000, least=1, most=MANY, reload=True)
     """Subscriptions of one client."""
+    memory_per_client: int = setting(32 << 20, least=1 << 10, most=TIB, unit="bytes", reload=True)
+    """What a node may keep for the subscriptions of one client: 2 KiB each, and 512 bytes per publisher of the cut they
+    began with."""
+    memory_per_source: int = setting(128 << 20, least=1 << 10, most=TIB, unit="bytes", reload=True)
+    """The same for all clients from one address, and for all of one principal."""
+    memory: int = setting(512 << 20, least=1 << 10, most=TIB, unit="bytes", reload=True)
+    """The same for all clients of the node together; and as much may wait in all for clients that do not read, beyond
+    which the one for which most waits is cut off."""
     topics_per_principal: int = setting(100_000, least=1, most=MANY, reload=True)
     """Topics new to this node that one principal may publish on or subscribe to while the node lives: it keeps each."""
     messages_per_second: float = setting(0.0, least=0, reload=True)
