@@ -13,6 +13,7 @@ from typing import Any
 import click
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from cubecast.cli import main
 from cubecast.errors import BadInput
@@ -68,7 +69,19 @@ def test_the_unit_reads_and_writes_where_systemd_lets_it():
     assert words[words.index("--data") + 1] == f"/var/lib/{service['StateDirectory']}"
     config = words[words.index("--config") + 1]
     assert config.startswith(f"/etc/{service['ConfigurationDirectory']}/")
-    assert service["ExecStartPre"].split()[-1] == config, "what is checked is what is used"
+    checked = service["ExecStartPre"].split()
+    assert checked[3] == config and set(checked[4:]) < set(words), "what is checked is what is used"
+
+
+def test_the_unit_checks_a_file_as_its_node_reads_it(tmp_path: Path):
+    """A log needs a directory, which the unit gives as an option."""
+    file = tmp_path / "cubecast.toml"
+    file.write_text("log = ['>']\n")
+    words = [str(file) if word.endswith(".toml") else word for word in unit()["Service"]["ExecStartPre"].split()[1:]]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, done.stdout) == (0, f"{file} is right\n"), done.stderr
+    without = CliRunner().invoke(main, [word for word in words if "/var/lib" not in word and word != "--data"])
+    assert without.exit_code == 2 and "a log needs a place" in without.stderr
 
 
 def test_systemd_likes_the_unit(tmp_path: Path):
@@ -111,10 +124,29 @@ def environment_of_the_image() -> dict[str, str]:
     return {key: value for key, _, value in (pair.partition("=") for pair in pairs) if key.startswith("CUBECAST_")}
 
 
+WHAT_THE_IMAGE_ASKS_FOR = {"CUBECAST_ADVERTISE": "node:7400", "CUBECAST_INSECURE": "true"}
+
+
 def test_the_health_check_asks_where_the_image_answers():
     (check,) = [rest for name, rest in instructions() if name == "HEALTHCHECK"]
-    http = resolve(NodeConfig, Sources(environment=environment_of_the_image())).config.http
-    assert f"http://{http}/readyz" in check
+    config = resolved(environment_of_the_image() | WHAT_THE_IMAGE_ASKS_FOR).config
+    assert f"http://{config.http}/readyz" in check
+
+
+def test_the_image_listens_where_it_exposes():
+    config = resolved(environment_of_the_image() | WHAT_THE_IMAGE_ASKS_FOR).config
+    assert str(config.listen) == f"0.0.0.0:{dict(instructions())['EXPOSE']}"
+    for missing in WHAT_THE_IMAGE_ASKS_FOR:
+        rest = {name: value for name, value in WHAT_THE_IMAGE_ASKS_FOR.items() if name != missing}
+        with pytest.raises(BadInput, match=r"advertise|without TLS"):
+            resolved(environment_of_the_image() | rest)
+
+
+def test_the_image_tells_how_to_run_it():
+    (line,) = [one for one in (DEPLOY / "Containerfile").read_text().splitlines() if one.startswith("#   podman run")]
+    told = dict(pair.split("=") for pair in re.findall(r"-e (\S+)", line))
+    config = resolved(environment_of_the_image() | told).config
+    assert f"-p {config.advertise}:{config.listen.port}" in line and set(told) == set(WHAT_THE_IMAGE_ASKS_FOR)
 
 
 def test_a_node_needs_a_small_part_of_the_lock():
@@ -122,7 +154,7 @@ def test_a_node_needs_a_small_part_of_the_lock():
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
     named = re.findall(r"(?m)^([\w-]+)==", ended.stdout)
     assert ended.stdout.count("--hash=") >= len(named)
-    assert not {"pyspark", "pandas", "matplotlib", "pytest", "numba"} & set(named)
+    assert not {"pyspark", "pandas", "matplotlib", "pytest", "numba", "numpy", "pyarrow"} & set(named)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [re.match(r"[\w-]+", one)[0] for one in project["dependencies"]]  # type: ignore[index]
     for name in needed:

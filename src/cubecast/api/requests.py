@@ -135,6 +135,10 @@ class Service:
     async def ready(self) -> None:
         await self._subscription.ready()
 
+    async def ended(self) -> None:
+        """Done when nobody is answered any more; raises the error that ended it, if one did."""
+        await self._subscription.ended()
+
     async def _serve(self) -> None:
         try:
             await self._answer_all()

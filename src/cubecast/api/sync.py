@@ -177,14 +177,19 @@ class SyncSubscription:
 class SyncService:
     """Answers requests until closed, by itself or with its client."""
 
-    def __init__(self, thread: LoopThread, service: Service) -> None:
-        self._thread, self._service = thread, service
+    def __init__(self, thread: LoopThread, service: Service, handlers: concurrent.futures.Executor) -> None:
+        self._thread, self._service, self._handlers = thread, service, handlers
 
     def ready(self, timeout: float | None = None) -> None:
         """Returns when every question asked from now on, anywhere, arrives."""
         self._thread.run(self._service.ready(), timeout, "the service was not ready")
 
+    def ended(self, timeout: float | None = None) -> None:
+        """Returns when nobody is answered any more; raises the error that ended it, if one did."""
+        self._thread.run(self._service.ended(), timeout, "the service did not end")
+
     def close(self) -> None:
+        self._handlers.shutdown(wait=False, cancel_futures=True)
         self._thread.run(self._service.close())
 
     def __enter__(self) -> Self:
@@ -258,13 +263,15 @@ class SyncClient:
     def serve(self, pattern: str, handler: Callable[[Message], Any], *, concurrency: int = 1) -> "SyncService":
         """Answer each request with what the handler returns; it is called in a thread of its own and may block."""
 
+        threads = concurrent.futures.ThreadPoolExecutor(max(1, concurrency), "cubecast-serve")
+
         async def answer(message: Message) -> Any:
-            return await asyncio.to_thread(handler, message)
+            return await asyncio.get_running_loop().run_in_executor(threads, handler, message)
 
         async def open_it() -> Service:
             return self._client.serve(pattern, answer, concurrency=concurrency)
 
-        return SyncService(self._thread, self._thread.run(open_it()))
+        return SyncService(self._thread, self._thread.run(open_it()), threads)
 
     def reply(self, message: Message, data: Any) -> None:
         self._thread.run(self._client.reply(message, data))

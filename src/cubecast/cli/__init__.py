@@ -11,6 +11,8 @@ main = CubecastGroup(
             "node": Command("cubecast.cli.node", "Run one node until it is told to stop."),
             "pub": Command("cubecast.cli.pub", "Publish a text, lines, a file or JSON to a topic."),
             "sub": Command("cubecast.cli.sub", "Print the messages of a topic as they arrive."),
+            "request": Command("cubecast.cli.request", "Ask those who serve a topic, print the answer."),
+            "serve": Command("cubecast.cli.serve", "Answer requests with what a command prints."),
             "status": Command("cubecast.cli.status", "Members, topics, queues and lag of running nodes."),
             "held": Command("cubecast.cli.status", "Which messages wait for which, and where those are."),
             "log": Command("cubecast.cli.log", "List, export or check a node's durable log."),

@@ -1,6 +1,5 @@
 """`cubecast config`: is a configuration file right, what does it amount to, what can be set."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import click
 from rich.table import Table
 
 from cubecast.cli.common import BAD_INPUT, json_option, output, print_json
-from cubecast.cli.node_options import node_options, sources
+from cubecast.cli.node_options import node_options, setting_options, sources
 from cubecast.net.config import NodeConfig
 from cubecast.net.security.security import Security
 from cubecast.net.settings.checking import check_file
@@ -19,6 +18,9 @@ CHECK_EXAMPLE = """
 \b
 Example:
   cubecast config check cubecast.toml
+\b
+Example, for a node that is started with options besides the file:
+  cubecast config check cubecast.toml --data /var/lib/cubecast
 """
 SHOW_EXAMPLE = """
 \b
@@ -39,11 +41,15 @@ def config() -> None:
 
 @config.command(epilog=CHECK_EXAMPLE)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@setting_options
 @json_option
 @click.pass_context
-def check(ctx: click.Context, file: Path, as_json: bool) -> None:
-    """Read a file as a node would, with the environment. Exit code 0 when it is right, 2 with a line per problem."""
-    problems = check_file(NodeConfig, file, dict(os.environ), lambda config: Security(config).settled(config))
+def check(ctx: click.Context, /, file: Path, as_json: bool, **options: Any) -> None:
+    """Read a file as a node would, with the environment and the options of `cubecast node`.
+
+    Exit code 0 when it is right, 2 with a line per problem.
+    """
+    problems = check_file(NodeConfig, sources(file, options), lambda config: Security(config).settled(config))
     if as_json:
         print_json({"file": str(file), "problems": problems})
     else:

@@ -63,22 +63,27 @@ _OPTIONS = (
     click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error (default warning)."),
     click.option("--log-format", metavar="FORMAT", help="text, or json for one object per line (default text)."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Any other setting: --set window=32."),
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE.toml",
-        envvar="CUBECAST_CONFIG",
-        show_envvar=True,
-        help="All settings.",
-    ),
+)
+_config = click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    envvar="CUBECAST_CONFIG",
+    show_envvar=True,
+    help="All settings.",
 )
 
 
-def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command gets `config`, and the rest for `sources`."""
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets what `sources` takes."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, and `config`."""
+    return setting_options(_config(command))
 
 
 def sources(file: Path | None, options: dict[str, Any]) -> Sources:

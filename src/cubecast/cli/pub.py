@@ -1,14 +1,14 @@
 """`cubecast pub`: publish through a running node."""
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import click
 
 from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, print_json
+from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.errors import BadInput
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_topic
@@ -18,6 +18,8 @@ EXAMPLE = """
 Examples:
   cubecast pub greetings hello --node 127.0.0.1:7400
   seq 1000 | cubecast pub numbers --rate 100
+  cubecast pub orders --jsonl < orders.jsonl
+  cubecast pub pictures --file cat.jpg --header type=image/jpeg
 """
 STABLE_WITHIN = 30.0
 """Seconds the last messages have to reach everybody."""
@@ -30,43 +32,44 @@ STABLE_WITHIN = 30.0
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), help="Messages per second; as fast as possible without."
 )
+@content_options
 @client_options
 @json_option
-def pub(topic: str, text: str | None, count: int | None, rate: float | None, as_json: bool, **where: Any) -> None:
+def pub(
+    topic: str,
+    text: str | None,
+    count: int | None,
+    rate: float | None,
+    headers: tuple[str, ...],
+    file: Path | None,
+    is_base64: bool,
+    is_json: bool,
+    as_json: bool,
+    **where: Any,
+) -> None:
     """Publish TEXT to TOPIC, or each line of standard input, and wait until everybody has it."""
     check_topic(topic)
-    published = run(_publish(topic, _texts(text, count), rate, where))
+    contents = Contents(text, count, file, is_base64, is_json)
+    published = run(_publish(topic, contents, parsed_headers(headers), rate, where))
     if as_json:
         print_json({"topic": topic, "published": published})
     else:
         click.echo(f"{published} published", err=True)
 
 
-async def _publish(topic: str, texts: AsyncIterator[str], rate: float | None, where: dict[str, Any]) -> int:
+async def _publish(
+    topic: str, contents: Contents, headers: dict[str, str] | None, rate: float | None, where: dict[str, Any]
+) -> int:
     refused: list[str] = []
     async with connecting(**where, on_refused=refused.append) as client:
         published, began = 0, asyncio.get_running_loop().time()
-        async for text in texts:
+        async for content in contents:
             if rate is not None:
                 await asyncio.sleep(began + published / rate - asyncio.get_running_loop().time())
-            await client.publish(topic, text)
+            await client.publish(topic, content, headers=headers)
             published += 1
             if refused:
                 raise BadInput(refused[0])
         if published:
             await client.stable(topic, timeout=STABLE_WITHIN)
     return published
-
-
-async def _texts(text: str | None, count: int | None) -> AsyncIterator[str]:
-    if text is not None:
-        for _ in range(count or 1):
-            yield text
-        return
-    given = 0
-    while given != count and (line := await asyncio.to_thread(sys.stdin.buffer.readline)):
-        try:
-            yield line.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise BadInput(f"line {given + 1} of the input is not UTF-8 text; {given} lines were published") from None
-        given += 1

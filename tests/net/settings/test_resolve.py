@@ -166,7 +166,7 @@ def test_all_problems_are_told(file: Path):
     with pytest.raises(BadSettings, match="and 2 more") as caught:
         made(file)
     assert len(caught.value.problems) == 3
-    assert check_file(Example, file, {}) == caught.value.problems
+    assert check_file(Example, Sources(file)) == caught.value.problems
 
 
 def test_files_that_cannot_be_read(file: Path):
@@ -182,11 +182,11 @@ def test_files_that_cannot_be_read(file: Path):
 
 def test_named_files_must_be_there(file: Path):
     file.write_text("keys.cert = 'own.pem'\n")
-    (problem,) = check_file(Example, file, {})
+    (problem,) = check_file(Example, Sources(file))
     own = file.parent / "own.pem"
     assert problem == f"{file}: keys.cert names {own}, which cannot be read: No such file or directory"
     own.write_text("x")
-    assert check_file(Example, file, {}) == []
+    assert check_file(Example, Sources(file)) == []
     assert missing_files(Example, resolve(Example, sources())) == []
 
 
@@ -213,9 +213,9 @@ def test_every_setting_of_a_node_is_documented():
 
 def test_a_cluster_file_is_right_for_each_of_its_nodes(file: Path):
     file.write_text('dimension = 1\ninsecure = true\npeers = { 0 = "a:1", 1 = "b:1" }\n')
-    assert check_file(NodeConfig, file, {}) == []
+    assert check_file(NodeConfig, Sources(file)) == []
     file.write_text('dimension = 1\ninsecure = true\npeers = { 0 = "a:1", 2 = "b:1" }\n')
-    (problem,) = check_file(NodeConfig, file, {})
+    (problem,) = check_file(NodeConfig, Sources(file))
     assert problem == f"{file}: id 2 does not exist in a cube of 2; raise the dimension"
     file.write_text('peers = { x = "a:1" }\n')
-    assert "peers must be" in check_file(NodeConfig, file, {})[0]
+    assert "peers must be" in check_file(NodeConfig, Sources(file))[0]

@@ -1,0 +1,94 @@
+"""What `pub` and `request` send: a text, lines of standard input, a file; as text, as JSON, as bytes."""
+
+import asyncio
+import base64
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cubecast.errors import BadInput
+
+_OPTIONS = (
+    click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every message."),
+    click.option(
+        "--file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Instead of TEXT or lines: the whole file as one message of bytes.",
+    ),
+    click.option("--base64", "is_base64", is_flag=True, help="TEXT, or each line, is Base64 of bytes."),
+    click.option("--jsonl", "is_json", is_flag=True, help="TEXT, or each line, is JSON and travels as that."),
+)
+
+
+def content_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets the arguments of `Contents` but the first two, and `headers`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Iterate over it; BadInput names the line that is not what it should be."""
+
+    text: str | None
+    count: int | None
+    """How often the text, or how many lines at most."""
+    file: Path | None
+    is_base64: bool
+    is_json: bool
+
+    def __post_init__(self) -> None:
+        if self.file is not None and (self.text is not None or self.is_base64 or self.is_json):
+            raise BadInput("--file is one message of bytes; leave out TEXT, --base64 and --jsonl")
+        if self.is_base64 and self.is_json:
+            raise BadInput("a message is --base64 or --jsonl, not both")
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        if self.file is not None or self.text is not None:
+            content = self._whole(self.file) if self.file is not None else self._understood(self.text or "", "TEXT", "")
+            for _ in range(self.count or 1):
+                yield content
+            return
+        given = 0
+        while given != self.count and (line := await asyncio.to_thread(sys.stdin.buffer.readline)):
+            place, done = f"line {given + 1} of the input", f"; {given} lines were sent"
+            try:
+                yield self._understood(line.decode().rstrip("\r\n"), place, done)
+            except UnicodeDecodeError:
+                raise BadInput(f"{place} is not UTF-8 text{done}") from None
+            given += 1
+
+    def _understood(self, text: str, place: str, done: str) -> Any:
+        try:
+            if self.is_base64:
+                return base64.b64decode(text, validate=True)
+            return json.loads(text, parse_constant=_no_number) if self.is_json else text
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{place} is not {'Base64' if self.is_base64 else 'JSON'}: {error}{done}") from None
+
+    def _whole(self, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise BadInput(f"cannot read {path}: {error.strerror}") from None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"it has no {text}")
+
+
+def parsed_headers(pairs: tuple[str, ...]) -> dict[str, str] | None:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise BadInput(f"--header {pair}: write NAME=VALUE")
+        found[name] = value
+    return found or None

@@ -1,0 +1,89 @@
+"""`cubecast serve`: a program that answers requests."""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from cubecast.api.message import Message
+from cubecast.cli.client_options import client_options, connecting
+from cubecast.cli.common import complain
+from cubecast.errors import BadInput, CubecastError
+from cubecast.net.loop import run
+from cubecast.net.patterns import check_pattern
+
+EXAMPLE = """
+\b
+Examples:
+  cubecast serve upper -- tr a-z A-Z
+  cubecast serve 'load.*' --concurrency 4 -- uptime
+"""
+MOST_COMPLAINT = 500
+"""Characters of what a command wrote on standard error that whoever asked is told."""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("pattern", metavar="TOPIC")
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True, help="Requests at a time.")
+@click.option(
+    "--within", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True, help="Seconds for each."
+)
+@client_options
+def serve(pattern: str, command: tuple[str, ...], concurrency: int, within: float, **where: Any) -> None:
+    """Answer every request on TOPIC with what COMMAND prints, until stopped.
+
+    COMMAND is run once per request, without a shell, and reads the request on standard input. When it fails, whoever
+    asked gets an error with what it wrote on standard error. Every server of a topic answers; the first answer counts.
+    """
+    check_pattern(pattern)
+    if shutil.which(command[0]) is None:
+        raise BadInput(f"there is no program {command[0]!r} to answer with")
+    run(_serve(pattern, command, concurrency, within, where))
+
+
+async def _serve(
+    pattern: str, command: tuple[str, ...], concurrency: int, within: float, where: dict[str, Any]
+) -> None:
+    stopped = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows: Ctrl-C ends it less politely
+            asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+
+    threads = ThreadPoolExecutor(concurrency)
+
+    async def answer(message: Message) -> str | bytes:
+        return await asyncio.get_running_loop().run_in_executor(threads, _output, command, message.body(), within)
+
+    async with connecting(**where) as client:
+        service = client.serve(pattern, answer, concurrency=concurrency)
+        await service.ready()
+        complain(f"serving {pattern}")
+        stopping, ended = asyncio.ensure_future(stopped.wait()), asyncio.ensure_future(service.ended())
+        await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if ended.done():
+            ended.result()
+        ended.cancel()
+
+
+def _output(command: tuple[str, ...], request: bytes, within: float) -> str | bytes:
+    """What it printed, as text where it is, without the line's end; CubecastError for whoever asked."""
+    try:
+        ended = subprocess.run(command, input=request, capture_output=True, timeout=within, check=False)
+    except subprocess.TimeoutExpired:
+        raise CubecastError(f"{command[0]} did not answer in {within} s") from None
+    except OSError as error:
+        raise CubecastError(f"cannot run {command[0]}: {error.strerror}") from None
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip()[:MOST_COMPLAINT]
+        raise CubecastError(f"{command[0]} ended with {ended.returncode}: {said}")
+    try:
+        return ended.stdout.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        return ended.stdout
