@@ -71,6 +71,7 @@ Experiment: TypeAlias = Callable[[Effort, Runner], Reproduction]
 EXPERIMENTS: dict[str, str] = {
     "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce",
     "epto": "cubecast.experiments.epto.reproduce",
+    "locaps": "cubecast.experiments.locaps.reproduce",
     "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
 }
 

@@ -94,6 +94,7 @@ LOCAPS = Family(
     parameters=LoCaPSParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("delay", "slow"), joins=True, outsiders=True),
+    fifo=True,
     described="docs/papers/locaps.md",
 )
 DELTA = Family(
@@ -105,6 +106,7 @@ DELTA = Family(
     parameters=TreeParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("slow",), joins=True, outsiders=True),
+    fifo=True,
     described="docs/papers/locaps.md",
 )
 GRYPHON = Family(
@@ -116,5 +118,6 @@ GRYPHON = Family(
     parameters=TreeParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("slow",)),
+    fifo=True,
     described="docs/papers/locaps.md",
 )

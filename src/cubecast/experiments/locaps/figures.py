@@ -1,0 +1,124 @@
+"""Figures 6.1 to 6.3: what subscription latency depends on, in LoCaPS, Delta and Gryphon.
+
+The thesis prints curves without numbers, so the claims are shapes; what the rules of each system give at every point is
+stated beside them and must come out exactly, since nothing here is random but who is covered (Figure 6.2a).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.locaps.latency import (
+    HOP,
+    leaf,
+    on_binary_tree,
+    subscription_latencies,
+    towards_the_far_leaf,
+)
+from cubecast.experiments.parallel import Runner
+
+Curve = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    claim: Claim
+    x: Sequence[float]
+    expected: Mapping[str, Curve]
+    ours: Mapping[str, Curve]
+
+    def finding(self) -> Finding:
+        """The largest difference at any point; the shape holds if there is none."""
+        differences = [
+            abs(ours - expected)
+            for name, curve in self.expected.items()
+            for ours, expected in zip(self.ours[name], curve, strict=True)
+        ]
+        note = "; ".join(f"{name}: {_list(curve)}" for name, curve in self.ours.items()) + f" at {_list(self.x)}"
+        return Finding(self.claim, max(differences), holds=max(differences) < 1e-6, note=note)
+
+    def series(self) -> dict[str, Curve]:
+        return {"nodes": list(self.x), **{f"{name}, ms": list(curve) for name, curve in self.ours.items()}}
+
+
+def _list(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def _claim(name: str, place: str, statement: str) -> Claim:
+    return Claim(name, place, statement, 0, "ms off", Comparison.SHAPE)
+
+
+def figure_6_1a(runner: Runner, depths: Sequence[int]) -> Figure:
+    points = [on_binary_tree("locaps", depth, towards_the_far_leaf(depth, 5), faults=0) for depth in depths]
+    points += [on_binary_tree("delta", depth, 0) for depth in depths]
+    measured = subscription_latencies(runner, points)
+    return Figure(
+        _claim("LO-F61a", "Figure 6.1a", "LoCaPS is independent of the diameter, Delta grows with it"),
+        [2 * depth for depth in depths],
+        {"LoCaPS": [10 * HOP for _ in depths], "Delta": [4 * depth * HOP for depth in depths]},
+        {"LoCaPS": measured[: len(depths)], "Delta": measured[len(depths) :]},
+    )
+
+
+def figure_6_1b(runner: Runner, depth: int) -> Figure:
+    distances = range(1, 2 * depth + 1)
+    points = [on_binary_tree("locaps", depth, towards_the_far_leaf(depth, hops), faults=0) for hops in distances]
+    measured = subscription_latencies(runner, [*points, on_binary_tree("delta", depth, 0)])
+    return Figure(
+        _claim("LO-F61b", "Figure 6.1b", "LoCaPS grows with the publisher's distance, Delta does not"),
+        list(distances),
+        {"LoCaPS": [2 * hops * HOP for hops in distances], "Delta": [4 * depth * HOP for _ in distances]},
+        {"LoCaPS": measured[:-1], "Delta": measured[-1:] * len(distances)},
+    )
+
+
+def figure_6_2a(runner: Runner, depth: int, subscribers: int, seed: int) -> Figure:
+    """The publisher at the root, f = 1; whether a new subscription is covered is drawn for each subscriber."""
+    coverages = (0.0, 0.25, 0.5, 0.75, 1.0)
+    points = [on_binary_tree("locaps", depth, 0, faults=1), on_binary_tree("locaps", depth, 0, leaf(depth), faults=1)]
+    points += [on_binary_tree("delta", depth, 0), on_binary_tree("gryphon", depth, 0)]
+    uncovered, covered, delta, gryphon = subscription_latencies(runner, points)
+    rng = Random(f"{seed}/coverage")
+    drawn = [sum(rng.random() < coverage for _ in range(subscribers)) / subscribers for coverage in coverages]
+    return Figure(
+        _claim(
+            "LO-F62a", "Figure 6.2a", "LoCaPS falls with the share of covered subscriptions, the others are constant"
+        ),
+        drawn,
+        {
+            "LoCaPS": [2 * depth * HOP * (1 - share) + 2 * HOP * share for share in drawn],
+            "Delta": [4 * depth * HOP for _ in drawn],
+            "Gryphon": [2 * depth * HOP for _ in drawn],
+        },
+        {
+            "LoCaPS": [uncovered * (1 - share) + covered * share for share in drawn],
+            "Delta": [delta for _ in drawn],
+            "Gryphon": [gryphon for _ in drawn],
+        },
+    )
+
+
+def figure_6_2b(runner: Runner, depths: Sequence[int]) -> Figure:
+    same = [on_binary_tree("locaps", depth, 0, leaf(depth), faults=1) for depth in depths]
+    sibling = [on_binary_tree("locaps", depth, 0, leaf(depth) + 1, faults=1) for depth in depths]
+    measured = subscription_latencies(runner, [*same, *sibling])
+    return Figure(
+        _claim("LO-F62b", "Figure 6.2b", "covered, LoCaPS is the same for every diameter"),
+        [2 * depth for depth in depths],
+        {"same leaf": [2 * HOP for _ in depths], "sibling leaf": [4 * HOP for _ in depths]},
+        {"same leaf": measured[: len(depths)], "sibling leaf": measured[len(depths) :]},
+    )
+
+
+def figure_6_3(runner: Runner, depth: int, most: int) -> Figure:
+    faults = range(most + 1)
+    points = [on_binary_tree("locaps", depth, 0, leaf(depth), faults=f) for f in faults]
+    measured = subscription_latencies(runner, [*points, on_binary_tree("delta", depth, 0)])
+    return Figure(
+        _claim("LO-F63a", "Figure 6.3a", "covered, LoCaPS grows with f, Delta does not"),
+        list(faults),
+        {"LoCaPS": [2 * f * HOP for f in faults], "Delta": [4 * depth * HOP for _ in faults]},
+        {"LoCaPS": measured[:-1], "Delta": measured[-1:] * len(faults)},
+    )
