@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.record import Cut, Entry, Packed, Record
+from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record
 
 
 class MemoryLog:
@@ -68,6 +68,9 @@ class MemoryLog:
             if size >= most_bytes:
                 break
         return found
+
+    def damaged(self, topic: Topic) -> list[Damage]:
+        return [Damage(start, end, (), "damaged") for start, end in self.damage.get(topic, ())]
 
     async def offset_at(self, topic: Topic, time: float) -> int:
         first, last = self.bounds(topic)

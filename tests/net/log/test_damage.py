@@ -154,10 +154,18 @@ def test_the_small_tables_are_checked_and_put_together_again(tmp_path, caplog, t
     run(story())
 
 
-def test_a_log_whose_segments_are_gone_is_not_taken_for_a_new_one(tmp_path):
+def test_a_log_whose_segments_and_index_are_gone_is_not_taken_for_a_new_one(tmp_path):
+    """With the index it is a damaged log; without, nobody knows which offsets were given."""
+
     async def story():
         await a_closed_log(tmp_path)
         segment_path(tmp_path, 1).unlink()
+        store = await Store.open(tmp_path)
+        assert [damage[:2] for damage in store.damaged("a")] == [(1, 36)] and store.bounds("a") == (1, 36)
+        await store.close()
+        for path in tmp_path.glob("log.*"):
+            if path.name != MARKS:
+                path.unlink()
         with pytest.raises(BadInput, match=r"1\.segment is missing although log\.marks tells of it"):
             await Store.open(tmp_path)
 

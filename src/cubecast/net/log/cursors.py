@@ -5,16 +5,26 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import Topic
 from cubecast.net.log.reading import History
-from cubecast.net.log.record import Record
+from cubecast.net.log.record import Record, Run
 from cubecast.net.log.since import PublisherCut
 
 TOPICS_AT_ONCE = 500
 """Topics that are looked up without a break."""
+
+
+class Skipped(NamedTuple):
+    """Offsets that a cursor passed because the log cannot give them."""
+
+    topic: Topic
+    first: int
+    last: int
+    ids: tuple[Run, ...] = ()
+    """The messages there, where that is known."""
 
 
 class Start(Protocol):
@@ -35,6 +45,9 @@ class Cursor(Protocol):
     def passed(self, record: Record) -> None:
         """The subscriber has this one, and what came before it."""
 
+    def skipped(self) -> list[Skipped]:
+        """What had to be passed over since this was last asked, before what is read next."""
+
     @property
     def is_at_end(self) -> bool:
         """The subscriber has all there is."""
@@ -49,6 +62,7 @@ class TopicCursor:
     def __init__(self, history: History, topic: Topic, start: Start) -> None:
         self._history, self._topic, self._start = history, topic, start
         self._offset: int | None = None
+        self._skipped: list[Skipped] = []
 
     async def prepare(self) -> None:
         if self._offset is None:
@@ -56,11 +70,17 @@ class TopicCursor:
 
     async def read(self, most_bytes: int) -> list[Record]:
         assert self._offset is not None
-        found, self._offset = await readable(self._history, self._topic, self._offset, most_bytes)
+        before = self._offset
+        found, self._offset = await readable(self._history, self._topic, before, most_bytes)
+        self._skipped += passed_over(self._history, self._topic, before, self._offset)
         return found
 
     def passed(self, record: Record) -> None:
         self._offset = record.last + 1
+
+    def skipped(self) -> list[Skipped]:
+        skipped, self._skipped = self._skipped, []
+        return skipped
 
     @property
     def is_at_end(self) -> bool:
@@ -80,6 +100,7 @@ class PatternCursor:
         """Read and not handed over, at least one record of each topic that has any."""
         self._looked_at = 0
         self._is_prepared = False
+        self._skipped: list[Skipped] = []
 
     async def prepare(self) -> None:
         """Topics that are in the log now begin where they were asked for, later ones at their beginning."""
@@ -110,7 +131,9 @@ class PatternCursor:
             if not number % TOPICS_AT_ONCE:
                 await asyncio.sleep(0)
             if not self._ahead.get(topic):
-                found, self._offsets[topic] = await readable(self._history, topic, self._offsets[topic], most)
+                before = self._offsets[topic]
+                found, self._offsets[topic] = await readable(self._history, topic, before, most)
+                self._skipped += passed_over(self._history, topic, before, self._offsets[topic])
                 if not found:
                     return []  # forgotten meanwhile, or damaged: what comes instead may be the next of all
                 self._ahead[topic] = deque(found)
@@ -127,6 +150,10 @@ class PatternCursor:
                 ahead.popleft()
             if not ahead:
                 del self._ahead[record.topic]
+
+    def skipped(self) -> list[Skipped]:
+        skipped, self._skipped = self._skipped, []
+        return skipped
 
     @property
     def is_at_end(self) -> bool:
@@ -153,6 +180,19 @@ def merged(pieces: list[deque[Record]], horizon: float, has_more: Callable[[Reco
         else:
             heappop(heads)
     return result
+
+
+def passed_over(history: History, topic: Topic, before: int, after: int) -> list[Skipped]:
+    """What lies between two places of a cursor, as damaged ranges where it is."""
+    ranges = {damage.first: damage for damage in history.store.damaged(topic)} if after > before else {}
+    skipped = []
+    while before < after:
+        damage = ranges.get(before)
+        last = after - 1 if damage is None else min(damage.last, after - 1)
+        ids = damage.ids if damage is not None and damage.last == last else ()
+        skipped.append(Skipped(topic, before, last, ids))
+        before = last + 1
+    return skipped
 
 
 async def readable(history: History, topic: Topic, offset: int, most_bytes: int) -> tuple[list[Record], int]:

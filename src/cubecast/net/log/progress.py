@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from cubecast.ids import Counter, Incarnation, NodeId, Topic
 from cubecast.net.log.record import Record
+from cubecast.net.log.record import Run as MessageRun
 from cubecast.net.log.since import PublisherCut
 from cubecast.net.port import GapNotice, Run
 
@@ -96,6 +97,23 @@ class Progress:
         topic.last[publisher] = last
         return True
 
+    def has(self, name: Topic, runs: Sequence[MessageRun]) -> bool:
+        """Does the subscriber know all these messages? No, when they are not known by name."""
+        topic = self._topics.get(name)
+        if topic is None or not runs:
+            return False
+        return all(
+            counter + many - 1 <= topic.last.get((source, incarnation), 0) or incarnation < topic.lives.get(source, 0)
+            for (source, incarnation, counter), many in runs
+        )
+
+    def skip(self, name: Topic, first: int, last: int) -> GapNotice:
+        """These offsets cannot be had; what follows comes behind them."""
+        topic = self._topic(name)
+        topic.next_offset = last + 1
+        topic.unsure.update(topic.last)
+        return _offsets_gone(name, first, last)
+
     def step(self, record: Record) -> Step:
         topic = self._topics.get(record.topic) or self._topic(record.topic)
         source, incarnation, counter = record.first
@@ -139,7 +157,7 @@ class Progress:
 
 
 def _offsets_gone(topic: Topic, first: int, last: int) -> GapNotice:
-    reason = f"offsets {first} to {last} of {topic} are not in the log any more"
+    reason = f"offsets {first} to {last} of {topic} are damaged, or not in the log any more"
     return GapNotice(topic, (), reason, count=last - first + 1, offsets=(first, last))
 
 

@@ -14,6 +14,8 @@ from cubecast.net.log.segments import SegmentReader, segment_path
 COLUMNS = "offset, count, source, incarnation, counter, file, start, length"
 AT_ONCE = 256
 """Rows of one question."""
+PIECE = 1 << 20
+"""Bytes read at a time to see how far damage reaches."""
 
 
 class Reader:
@@ -92,12 +94,12 @@ class Reader:
         try:
             record = decode_frame(frame)
         except Broken as error:
-            end = self._before_next(topic, start, last)
+            end = self._before_next_good(topic, start, last)
             ids = _names(error, topic, start, end)
             why = f"the frame at {place}: {error.args[0]}"
             raise self._damage(segment_path(self._directory, file), topic, start, end, why, ids) from None
         if (record.topic, record.offset, len(record.payloads), record.first) != (topic, start, count, tuple(first)):
-            end = self._before_next(topic, start, last)
+            end = self._before_next_good(topic, start, last)
             why = f"the frame at {place} is another one than the index says"
             raise self._damage(segment_path(self._directory, file), topic, start, end, why)
         if record.last < expected:
@@ -109,6 +111,20 @@ class Reader:
         """How far a damaged batch reaches at most."""
         ((after,),) = self.ask("SELECT min(offset) FROM batches WHERE topic=? AND offset>?", self.number(topic), start)
         return last if after is None else min(last, int(after) - 1)
+
+    def _before_next_good(self, topic: Topic, start: int, last: int) -> int:
+        """How far damage reaches at most: where something was inserted or is gone, all that follows is elsewhere."""
+        end = self._before_next(topic, start, last)
+        try:
+            while end < last:
+                rows = self._rows(topic, end + 1, last)
+                for row, frame in zip(rows, self._frames(rows, PIECE), strict=False):
+                    if row[0] != end + 1 or _is_as_entered(frame, topic, row):
+                        return end
+                    end = self._before_next(topic, row[0], last)
+        except (DamagedLog, Forgotten):
+            pass  # of another kind, and told when it is read
+        return end
 
     def _damage(
         self, where: Path, topic: Topic, first: int, last: int, why: str, ids: tuple[Run, ...] = ()
@@ -171,6 +187,14 @@ class Reader:
             return self.database.execute(query, values).fetchall()
         except UNREADABLE as error:
             raise DamagedLog(f"{self.path}: {error}") from None
+
+
+def _is_as_entered(frame: bytes, topic: Topic, row: Any) -> bool:
+    try:
+        record = decode_frame(frame)
+    except Broken:
+        return False
+    return (record.topic, record.offset, len(record.payloads), record.first) == (topic, *row[:2], tuple(row[2:5]))
 
 
 def _neighbours(rows: list[Any], most_bytes: int) -> list[Any]:

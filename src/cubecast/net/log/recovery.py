@@ -44,7 +44,6 @@ def open_log(directory: Path) -> Opened:
         raise BadInput(f"{directory} cannot hold a log: {error.strerror or error}") from None
     try:
         witness = read_witness(directory / MARKS)
-        check_presence(directory, witness)
         return _open(directory, descriptor, witness)
     except BaseException:
         os.close(descriptor)
@@ -62,9 +61,13 @@ def _lock(path: Path) -> int:
 
 
 def check_presence(directory: Path, witness: Witness) -> None:
-    if witness.end and not segment_numbers(directory):
+    """Segments that are gone are damage as long as the index knows what they held; without it nobody does."""
+    if (witness.end or witness.file > 1) and not segment_numbers(directory):
         path = segment_path(directory, witness.file)
-        raise BadInput(f"{path} is missing although {MARKS} tells of it; bring it back, or remove all of the log")
+        raise BadInput(
+            f"{path} is missing although {MARKS} tells of it, and no index says what it held; bring it back, or remove "
+            "all of the log"
+        )
 
 
 def _open(directory: Path, descriptor: int, witness: Witness) -> Opened:
@@ -73,6 +76,7 @@ def _open(directory: Path, descriptor: int, witness: Witness) -> Opened:
         is_new = not (directory / DATABASE).exists()
         database = open_to_write(directory)
         if is_new:
+            check_presence(directory, witness)
             rebuild(directory, database)
         return _recover(directory, database, descriptor, witness)
     except (DamagedLog, *UNREADABLE) as error:
@@ -82,6 +86,7 @@ def _open(directory: Path, descriptor: int, witness: Witness) -> Opened:
         log.error("%s: %s; it is made again from the segments, and kept as %s", directory / DATABASE, error, aside.name)
     database = open_to_write(directory)
     try:
+        check_presence(directory, witness)
         rebuild(directory, database)
         return _recover(directory, database, descriptor, witness)
     except BaseException:
@@ -103,7 +108,9 @@ def _recover(directory: Path, database: sqlite3.Connection, descriptor: int, wit
         log.warning("%s", note)
     contents = load(database)
     lost = lost_batches(directory, database, contents, witness)
-    ledger = Ledger(index, _segments(directory, tail, lost), Marks(descriptor, witness))
+    (newest_file,) = database.execute("SELECT coalesce(max(file), 0) FROM batches").fetchone()
+    segments = _segments(directory, tail, lost, max(newest_file, witness.file))
+    ledger = Ledger(index, segments, Marks(descriptor, witness))
     if lost:
         for hole in lost:
             log.error("%s", hole.damage.why)
@@ -114,11 +121,12 @@ def _recover(directory: Path, database: sqlite3.Connection, descriptor: int, wit
     return Opened(ledger, {topic: _shelf(topic, held) for topic, held in contents.topics.items()}, newest_at)
 
 
-def _segments(directory: Path, tail: Tail, lost: list[Hole]) -> Segments:
-    """Go on behind the last frame; after damage in a new file, so that what is left of it can be looked at."""
+def _segments(directory: Path, tail: Tail, lost: list[Hole], newest: int) -> Segments:
+    """Go on behind the last frame; after damage in a new file, so that what is left of it can be looked at. It is
+    newer than any that was heard of, so that what is gone is not looked for in it."""
     if tail.is_clean and not lost:
         return Segments(directory, tail.file, tail.end)
-    return Segments(directory, 1 + max(segment_numbers(directory), default=0), 0)
+    return Segments(directory, 1 + max([newest, *segment_numbers(directory)]), 0)
 
 
 def _shelf(topic: Topic, held: Held) -> Shelf:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.cursors import Cursor
+from cubecast.net.log.cursors import Cursor, Skipped
 from cubecast.net.log.progress import Progress
 from cubecast.net.log.record import Record
 from cubecast.net.log.since import PublisherCut
@@ -36,6 +36,8 @@ class Replay:
         self._is_live = self._is_paused = self._is_over = False
         self._task: asyncio.Task[None] | None = None
         self._notices: deque[GapNotice] = deque()
+        self._passed_over: dict[Topic, Skipped] = {}
+        """Not yet told: it may go on."""
 
     # The reader's side
 
@@ -107,6 +109,10 @@ class Replay:
 
     async def _take(self, found: list[Record]) -> None:
         """Hand over what was read; when nothing has come behind it, the subscription is live."""
+        for skipped in self._cursor.skipped():
+            self._pass_over(skipped)
+        if found or (self._is_reading and self._cursor.is_at_end):
+            self._tell_passed_over()
         for number, record in enumerate(found, 1):
             if not number % RECORDS_AT_ONCE:
                 await asyncio.sleep(0)  # of ten thousand topics, one record each may be many
@@ -121,6 +127,21 @@ class Replay:
                 self._sink.on_live(self._cursor.known())
                 return
             self._sink.on_gap(self._notices.popleft())
+
+    def _pass_over(self, skipped: Skipped) -> None:
+        """Neighbours are told of together."""
+        before = self._passed_over.get(skipped.topic)
+        if before is not None and before.last + 1 == skipped.first:
+            skipped = skipped._replace(first=before.first, ids=())
+        elif before is not None:
+            self._tell_passed_over()
+        if not self._progress.has(skipped.topic, skipped.ids):
+            self._passed_over[skipped.topic] = skipped
+
+    def _tell_passed_over(self) -> None:
+        passed_over, self._passed_over = self._passed_over, {}
+        for topic, first, last, _ in passed_over.values():
+            self._sink.on_gap(self._progress.skip(topic, first, last))
 
     def _tell_what_was_left_out(self) -> None:
         for topic in self._progress.topics:
