@@ -11,7 +11,7 @@ from cubecast.ids import MessageId
 from cubecast.protocol.effects import Cut, Deliver, Gap, Published, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.protocol.epidemic.epto import IDLE, ROUND, Epto, balls
 from cubecast.protocol.epidemic.epto_packets import Ball, ClockReply, ClockRequest, Entry
-from cubecast.protocol.epidemic.epto_parameters import PUBLISHED, Clock, EptoParameters, Expired, Rule
+from cubecast.protocol.epidemic.epto_parameters import Clock, EptoParameters, Expired, PublishedParameters, Rule
 from cubecast.protocol.epidemic.stability import stability_of
 from support.gossip import TOPIC, GossipWorld, Nature
 
@@ -142,6 +142,16 @@ class TestAlgorithm4:
         later = rounds(one, 4, first.at) and one.publish(first.at + 125 * 40.5, TOPIC, [b"b"])[-1]
         assert isinstance(later, SetTimer) and later.at == pytest.approx(first.at + 125 * 41)
 
+    def test_timers_that_come_early_by_a_rounding_do_not_come_again_at_once(self):
+        one = machine(replace(GLOBAL, idle=4))
+        one.on_start(0.0)
+        round_at, idle_at = (effect.at for effect in one.publish(10.0, TOPIC, [b"a"])[1:])
+        (again,) = (e for e in one.on_timer(round_at - 1e-9, ROUND) if isinstance(e, SetTimer))
+        assert again == SetTimer(ROUND, round_at + 125)
+        marked = one.on_timer(idle_at - 1e-9, IDLE)
+        assert all(effect.at > idle_at + 100 for effect in marked if effect.timer == IDLE)
+        assert one.topics[TOPIC].next_ball, "the marker"
+
 
 class TestAlgorithm5:
     def test_stable_events_are_delivered_in_the_order_of_their_keys(self):
@@ -263,8 +273,9 @@ class TestPrintedRules:
         assert any(dropping.holes().values()) and not any(ordering.holes().values())
 
     def test_published_parameters_are_the_printed_rules(self):
-        assert PUBLISHED.ties is PUBLISHED.identity is PUBLISHED.newcomer is Rule.PRINTED
-        assert PUBLISHED.expired is Expired.DROP and PUBLISHED.relays == 0 and PUBLISHED.clock is Clock.GLOBAL
+        printed = PublishedParameters()
+        assert printed.ties is printed.identity is printed.newcomer is Rule.PRINTED
+        assert printed.expired is Expired.DROP and printed.relays == 0 and printed.clock is Clock.GLOBAL
 
 
 class TestAdded:

@@ -20,6 +20,8 @@ FAMILIES = {
     "locaps": "cubecast.protocol.brokers.families:LOCAPS",
     "delta": "cubecast.protocol.brokers.families:DELTA",
     "gryphon": "cubecast.protocol.brokers.families:GRYPHON",
+    "epto": "cubecast.protocol.epidemic.families:EPTO",
+    "epto-published": "cubecast.protocol.epidemic.families:EPTO_PUBLISHED",
 }
 
 

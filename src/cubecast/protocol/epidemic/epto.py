@@ -250,13 +250,15 @@ class Epto(Handlers):
         if self._round_set or not (self._held or self._busy):
             return []
         self._round_set = True
-        period = self.parameters.period
-        if after_round and self.parameters.drift:
-            drift = self.parameters.drift
-            at = now + max(0.0, period * self._rng.uniform(1 - drift, 1 + drift))
-        else:  # the rounds of a process that rested go on in their old rhythm
-            at = self._phase + period * max(0, ceil((now - self._phase) / period))
+        period, drift = self.parameters.period, self.parameters.drift
+        if not after_round:  # the rounds of a process that rested go on in their old rhythm
+            passed = (now - self._phase) / period
+            at = self._phase + period * ceil(passed) if passed > -1 else now + period
             at = at if at > now else at + period
+        elif drift:
+            at = now + max(0.0, period * self._rng.uniform(1 - drift, 1 + drift))
+        else:  # a timer may come late, or early by a rounding: neither shifts the rounds that follow
+            at = period + (self._phase if abs(now - self._phase) < period / 2 else now)
         self._phase = at
         return [SetTimer(ROUND, at)]
 
@@ -272,12 +274,12 @@ class Epto(Handlers):
         if self._idle_set or not self._silent:
             return []
         self._idle_set = True
-        return [SetTimer(IDLE, max(now, min(due for due, _ in self._silent.values())))]
+        return [SetTimer(IDLE, max(now + self.parameters.period, min(due for due, _ in self._silent.values())))]
 
     def _mark(self, now: float) -> Effects:
         self._idle_set = False
         for topic, (due, left) in list(self._silent.items()):
-            if due <= now:
+            if due <= now + self.parameters.period:
                 del self._silent[topic]
                 if left:
                     order = self._order(topic)

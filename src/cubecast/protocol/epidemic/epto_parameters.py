@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from math import ceil, e, inf, isfinite, log, log2
+from math import ceil, e, inf, log, log2
 
-from cubecast.errors import BadInput
+from cubecast.protocol.parameters import check_parameters, parameter
 
 
 class Clock(Enum):
@@ -27,43 +27,38 @@ class Rule(Enum):
     PRINTED = "printed"
 
 
+_MANY = (1 << 16) - 1
+_RULE = "corrected or as printed: "
+
+
 @dataclass(frozen=True)
 class EptoParameters:
     """0 where a number follows from the others: from the number of processes, or from the clock."""
 
-    period: float = 125.0
-    """δ, time between two rounds of a process."""
-    drift: float = 0.0
-    """A round lasts period · (1 ± drift), drawn anew each time."""
-    clock: Clock = Clock.HYBRID
-    fanout: int = 0
-    """K, peers a ball goes to."""
-    ttl: int = 0
-    """TTL, hops of a copy."""
-    threshold: int = 0
-    """An event older than this is stable."""
-    relays: int = 2
-    """Rounds in which a process sends one event; 0: as often as it comes in, as printed."""
-    expired: Expired = Expired.ORDER
-    idle: int = 50
-    """Periods without a publication after which a publisher says how far it got; 0: never."""
-    markers: int = 3
-    """How often it says so before it rests."""
-    patience: int = 8
-    """Periods a newcomer waits for somebody to tell it the time."""
-    acceptance: Rule = Rule.CORRECTED
-    ties: Rule = Rule.CORRECTED
-    identity: Rule = Rule.CORRECTED
-    newcomer: Rule = Rule.CORRECTED
+    period: float = parameter(125.0, "δ, between two rounds of a process", live=0.005, above=0, unit="time")
+    drift: float = parameter(0.0, "a round lasts period · (1 ± drift), drawn anew each time", least=0, most=2)
+    clock: Clock = parameter(Clock.HYBRID, "what stamps an event: global, logical or hybrid", agree=True)
+    fanout: int = parameter(0, "K, peers a ball goes to; 0: as the number of processes wants", least=0, most=_MANY)
+    ttl: int = parameter(0, "TTL, hops of a copy; 0: as the number of processes wants", least=0, most=64)
+    threshold: int = parameter(
+        0, "an event older than this is stable; 0: TTL, TTL + 1 or 2 · TTL, as the clock wants", least=0, most=_MANY
+    )
+    relays: int = parameter(
+        2, "rounds in which a process sends one event; 0: as often as it comes in, as printed", least=0, most=_MANY
+    )
+    expired: Expired = parameter(Expired.ORDER, "a copy that made all its hops: order, or drop, as printed")
+    idle: int = parameter(
+        50, "periods without a publication after which a publisher says how far it got; 0: never", least=0, most=_MANY
+    )
+    markers: int = parameter(3, "how often it says so before it rests", least=0, most=_MANY)
+    patience: int = parameter(8, "periods a newcomer waits for somebody to tell it the time", least=0, most=_MANY)
+    acceptance: Rule = parameter(Rule.CORRECTED, _RULE + "which events are accepted (algorithm 5, line 9)")
+    ties: Rule = parameter(Rule.CORRECTED, _RULE + "equal timestamps (algorithm 5, line 23)")
+    identity: Rule = parameter(Rule.CORRECTED, _RULE + "what names an event after a restart (algorithm 4, line 10)")
+    newcomer: Rule = parameter(Rule.CORRECTED, _RULE + "the clock a process begins with (figure 5.5(b))")
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.period) and self.period > 0):
-            raise BadInput(f"the period must be positive, not {self.period}")
-        if not 0 <= self.drift <= 2:
-            raise BadInput(f"the drift must be between 0 and 2, not {self.drift}")
-        for name in ("fanout", "ttl", "threshold", "relays", "idle", "markers", "patience"):
-            if not 0 <= getattr(self, name) < 1 << 16:
-                raise BadInput(f"{name} must be between 0 and {(1 << 16) - 1}, not {getattr(self, name)}")
+        check_parameters(self)
 
     def fanout_of(self, processes: int) -> int:
         """⌈2e · ln n / ln ln n⌉, and not more than there are others."""
@@ -97,13 +92,18 @@ class EptoParameters:
         return self.relays or inf
 
 
-PUBLISHED = EptoParameters(
-    clock=Clock.GLOBAL,
-    relays=0,
-    expired=Expired.DROP,
-    idle=0,
-    ties=Rule.PRINTED,
-    identity=Rule.PRINTED,
-    newcomer=Rule.PRINTED,
-)
-"""As printed, but for the sense of the comparison in algorithm 5, line 9, with which nothing is ever delivered."""
+@dataclass(frozen=True)
+class PublishedParameters(EptoParameters):
+    """As printed, but for the sense of the comparison in algorithm 5, line 9, with which nothing is ever delivered."""
+
+    clock: Clock = parameter(Clock.GLOBAL, "what stamps an event: global, logical or hybrid", agree=True)
+    relays: int = parameter(
+        0, "rounds in which a process sends one event; 0: as often as it comes in", least=0, most=_MANY
+    )
+    expired: Expired = parameter(Expired.DROP, "a copy that made all its hops: order, or drop")
+    idle: int = parameter(
+        0, "periods of silence after which a publisher says how far it got; 0: never", least=0, most=_MANY
+    )
+    ties: Rule = parameter(Rule.PRINTED, _RULE + "equal timestamps (algorithm 5, line 23)")
+    identity: Rule = parameter(Rule.PRINTED, _RULE + "what names an event after a restart (algorithm 4, line 10)")
+    newcomer: Rule = parameter(Rule.PRINTED, _RULE + "the clock a process begins with (figure 5.5(b))")

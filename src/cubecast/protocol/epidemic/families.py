@@ -1,0 +1,57 @@
+"""The epidemic systems, declared."""
+
+from cubecast.protocol.contract import Machine
+from cubecast.protocol.epidemic.epto import Epto
+from cubecast.protocol.epidemic.epto_packets import PACKETS
+from cubecast.protocol.epidemic.epto_parameters import EptoParameters, PublishedParameters
+from cubecast.protocol.family import Family, MakeMachine, Nemesis, Seat, Setup
+
+_SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11")
+
+
+def _epto(setup: Setup, parameters: EptoParameters) -> MakeMachine:
+    def make(seat: Seat) -> Machine:
+        founder = seat.node in setup.nodes and not seat.incarnation and not seat.contacts
+        settled = [topic for topic, nodes in setup.settled.items() if founder and seat.node in nodes]
+        return Epto(
+            seat.node,
+            (*setup.nodes, *seat.contacts),
+            parameters,
+            seat.rng,
+            incarnation=seat.incarnation,
+            settled=settled,
+            newcomer=not founder,
+        )
+
+    return make
+
+
+EPTO = Family(
+    "epto",
+    "EpTO: total order by gossip; the order is certain, completeness likely, holes are told",
+    _SAFETY,
+    PACKETS,
+    _epto,
+    EptoParameters,
+    measured=("P4",),
+    nemesis=Nemesis(
+        faults=(
+            *("crash", "restart", "pause", "partition", "oneway", "slow", "loss", "duplicate", "resend", "delay"),
+            *("reorder", "suspect", "suspicion", "flicker", "late", "twice", "jump"),
+        ),
+        joins=True,
+        outsiders=True,
+    ),
+    described="docs/papers/epto.md",
+)
+EPTO_PUBLISHED = Family(
+    "epto-published",
+    "EpTO as printed, ties, identities and clocks of newcomers included: orders may differ",
+    ("K0", "P1", "P1b", "P2", "P11"),
+    PACKETS,
+    _epto,
+    PublishedParameters,
+    measured=("P4", "P9a"),
+    nemesis=Nemesis(faults=("delay", "reorder", "slow", "loss", "pause")),
+    described="docs/papers/epto.md",
+)
