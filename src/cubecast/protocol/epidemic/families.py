@@ -11,7 +11,7 @@ _SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11")
 
 def _epto(setup: Setup, parameters: EptoParameters) -> MakeMachine:
     def make(seat: Seat) -> Machine:
-        founder = seat.node in setup.nodes and not seat.incarnation and not seat.contacts
+        founder = seat.node in setup.nodes and not seat.incarnation
         settled = [topic for topic, nodes in setup.settled.items() if founder and seat.node in nodes]
         return Epto(
             seat.node,
@@ -41,6 +41,17 @@ EPTO = Family(
         ),
         joins=True,
         outsiders=True,
+        settings={
+            "clock": ("hybrid", "hybrid", "logical"),
+            "period": ("125", "125", "40", "300"),
+            "drift": ("0", "0", "0.1", "1.5"),
+            "fanout": ("0", "0", "0", "1", "3"),
+            "ttl": ("0", "0", "0", "2", "5"),
+            "threshold": ("0", "0", "0", "1", "4"),
+            "relays": ("2", "2", "0", "1", "3"),
+            "expired": ("order", "order", "order", "drop"),
+            "idle": ("50", "10", "0"),
+        },
     ),
     described="docs/papers/epto.md",
 )
