@@ -349,6 +349,8 @@ class LocalPort:
     def on_reincarnated(self, incarnation: int) -> None:
         for out in self._outgoing.values():
             out.restarted()
+            if self.recorder is not None:
+                self.recorder.on_restart(out.topic, out.base)
         self._subscriptions.reopened()
         self._following.unknown()
         self.on_new_incarnation(incarnation)

@@ -14,6 +14,7 @@ from cubecast.net.log.record import Record, Run
 from cubecast.net.log.store import Store
 from support.cluster import FAST
 from support.logs import batch, everything, fill, payloads
+from support.raw import raw_client
 from support.running import run, until
 
 SMALL, BUDGET = 200_000, 50_000
@@ -102,6 +103,29 @@ def test_a_node_goes_on_without_its_log_and_says_so(tmp_path):
         store = await Store.open(tmp_path)
         assert len(payloads(await everything(store, "a"))) == published + 3
         await store.close()
+
+    run(story())
+
+
+def test_what_only_its_name_is_kept_of_is_never_called_durable_not_even_later(tmp_path):
+    """A client that speaks the protocol itself may ask at any time."""
+
+    async def story():
+        options = {"log_quota": SMALL, "log_budget": BUDGET}
+        async with Node(data=tmp_path, log=(">",), **FAST | options) as node, raw_client(node) as client:
+            store = node._live.port.recorder.store
+            with pytest.raises(NotDurable):
+                while True:
+                    await client.publish("a", b"x" * 5000, wait="durable")
+            while not store.keeps_names_only:
+                await client.publish("a", b"x" * 5000, wait="stable")
+            await client.publish("a", b"only its name", wait="stable")
+            store.set_quota(0)
+            await until(lambda: store.trouble is None and store.durable == store.ticket)
+            assert store.damaged("a")
+            with pytest.raises(NotDurable, match="only its name is kept"):
+                await client.ask("a", "durable")
+            await client.publish("a", b"again", wait="durable")
 
     run(story())
 

@@ -7,6 +7,7 @@ import pytest
 
 from cubecast.api.message import Gap
 from cubecast.api.node import Node
+from cubecast.errors import OutcomeUnknown
 from cubecast.ids import MessageId
 from cubecast.net.log.holding import Holding
 from cubecast.net.log.segments import segment_path
@@ -151,6 +152,23 @@ def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_i
             numbers = [one for one in got if not isinstance(one, Gap)]
             assert numbers == list(range(10, 30) if has_peer else range(20, 30))
             assert bool(len(got) - len(numbers)) is not has_peer
+
+    run(main())
+
+
+def test_who_waits_for_the_disk_when_its_node_comes_back_is_answered(tmp_path):
+    async def main():
+        async with Node(data=tmp_path, log=(">",), **FAST) as node:
+            port = node._live.port
+            await node.publish("t", 0, wait="durable")
+            port.recorder.returning.hold()  # as while a log is filled: nothing is recorded
+            waiting = asyncio.create_task(node.publish("t", 1, wait="durable"))
+            await until(lambda: port._outgoing["t"].published == 2)
+            port.on_reincarnated(1)
+            with pytest.raises(OutcomeUnknown, match="not known whether"):
+                await waiting
+            with pytest.raises(OutcomeUnknown, match="not known whether"):
+                await port.durable("t", 2)
 
     run(main())
 

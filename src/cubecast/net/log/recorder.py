@@ -47,11 +47,13 @@ class _Quiet:
 class _Own:
     """This node's publications on one topic, counted as its port counts what it accepted."""
 
-    __slots__ = ("given_up", "recorded", "ticket", "waiters")
+    __slots__ = ("given_up", "recorded", "ticket", "unknown", "waiters")
 
     def __init__(self) -> None:
         self.given_up = range(0)
         """The last ones of which the log has only the names, because the disk took nothing."""
+        self.unknown = range(0)
+        """The last ones that were under way when the node came back as another incarnation."""
         self.recorded = self.ticket = 0
         self.waiters: list[tuple[int, int, asyncio.Future[int]]] = []
 
@@ -166,6 +168,17 @@ class Recorder:
             if not future.done():
                 future.set_result(own.ticket)
 
+    def on_restart(self, topic: Topic, published: int) -> None:
+        """The node goes on as another incarnation; so many were published before, and not all may be delivered."""
+        own = self._own.get(topic)
+        if own is not None and own.recorded < published:
+            own.unknown = range(own.recorded + 1, published + 1)
+            own.recorded = published
+            while own.waiters and own.waiters[0][0] <= published:
+                future = heappop(own.waiters)[2]
+                if not future.done():
+                    future.set_exception(_cut_off(topic))
+
     def check(self, topic: Topic) -> None:
         """BadInput when nothing published there would ever be durable, NotDurable while the disk takes nothing."""
         if not self.records(topic):
@@ -180,6 +193,8 @@ class Recorder:
         if not self.records(topic):
             raise NotDurable(f"{topic}: published, and not durable: this node's log does not keep the topic")
         ticket = await self._recorded(topic, accepted)
+        if accepted in self._own[topic].unknown:
+            raise _cut_off(topic)
         if accepted in self._own[topic].given_up:
             raise NotDurable(f"{topic}: published, and not durable: the disk took nothing, only its name is kept")
         try:
@@ -207,6 +222,11 @@ class Recorder:
                 if not future.done():
                     future.set_exception(OutcomeUnknown(f"{topic}: the node was closed before the log had it"))
         await self.store.close()
+
+
+def _cut_off(topic: Topic) -> OutcomeUnknown:
+    text = "the node was cut off and came back; accepted, and it is not known whether it was published and is durable"
+    return OutcomeUnknown(f"{topic}: {text}")
 
 
 async def open_recorder(config: NodeConfig) -> Recorder | None:
