@@ -181,6 +181,42 @@ def test_what_a_node_refuses_is_not_published_and_what_it_takes_after_that_is(tm
     run(main())
 
 
+def test_a_message_that_is_too_large_takes_no_other_of_its_turn_with_it(tmp_path):
+    async def main():
+        async with (
+            surroundings(tmp_path, max_payload=1000) as (keeper, _, _, witness),
+            connect(keeper.address) as client,
+        ):
+            await client.publish("t", "before")
+            assert isinstance(await outcome(client.publish("t", "x" * 2000)), BadInput)
+            await client.publish("t", "after", wait="durable")
+            await until(lambda: witness.delivered == ["before", "after"])
+
+    run(main())
+
+
+def test_what_the_node_after_a_move_refuses_is_not_published(tmp_path):
+    async def main():
+        refused: list[str] = []
+        async with (
+            surroundings(tmp_path, max_payload=1000) as (strict, _, _, witness),
+            Node(join=[strict.address], data=tmp_path / "c", log=(">",), **FAST) as lenient,
+            connect(lenient.address, strict.address, on_refused=refused.append) as client,
+        ):
+            await client.publish("t", "before", wait="durable")
+            messages = {wait: client.publish("t", wait.ljust(2000), wait=wait) for wait in ("stable", "durable")}
+            tasks = await same_turn(messages)
+            lose(client)
+            for task in tasks.values():
+                told = await task
+                assert isinstance(told, BadInput) and "Nothing was published" in str(told)
+            await client.publish("t", "after", wait="durable")
+            await until(lambda: witness.delivered == ["before", "after"])
+            assert refused, "publishers that wait for nothing are told, too"
+
+    run(main())
+
+
 @pytest.mark.parametrize("kind", EVERYBODY)
 def test_a_topic_that_is_none_is_refused(tmp_path, kind):
     async def main():

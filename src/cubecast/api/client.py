@@ -101,7 +101,14 @@ class Client:
                 raise PartlyPublished(text, done) from None
             done += len(chunk)
         if wait is not None and sealed:
-            await self._reached(wait, topic, accepted, timeout)
+            try:
+                await self._reached(wait, topic, accepted, timeout)
+            except BadInput as error:
+                if done == len(chunk):
+                    raise
+                why = str(error).removesuffix(". Nothing was published")
+                text = f"{topic}: the last ones of {done} messages were refused, the first may have been published"
+                raise OutcomeUnknown(f"{text}: {why}") from None
 
     async def stable(self, topic: str, *, timeout: float | None = None) -> None:
         """Wait until everything published here on the topic reached everybody it is for."""

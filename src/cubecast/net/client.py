@@ -15,6 +15,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown, Unreachable
 from cubecast.ids import Topic
 from cubecast.net.addresses import Address
+from cubecast.net.config import MAX_PAYLOAD
 from cubecast.net.connection import Connection
 from cubecast.net.dialling import Dialler
 from cubecast.net.gateway_messages import (
@@ -130,6 +131,7 @@ class ClientPort:
         self._connection, self._node = connection, f"node {accepted.place.node} at {connection.label}"
         self._last_word = self._loop.time()
         self._heart = self._loop.call_later(PING_EVERY, self._beat, self._last_word + PING_EVERY)
+        self._publications.max_payload = min(MAX_PAYLOAD, accepted.max_payload or MAX_PAYLOAD)
         connection.take_over(self._on_frames, self._on_lost)
         self._subscriptions.open_all()
         for request in self._asked:

@@ -93,6 +93,8 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
     """Everybody it knows."""
     offer: tuple[Annotated[int, Meta(ge=0, lt=1 << MAX_DIMENSION)], Lived] | None = None
     """For somebody who joins: an id that is free and the incarnation to take it in."""
+    max_payload: Annotated[int, Meta(ge=0, le=1 << 40)] = 0
+    """For a client: how large a message may be; 0 where the node does not say."""
 
 
 class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge"):

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.ids import Incarnation, NodeId
+from cubecast.net.acquaintances import Members, known_members
 from cubecast.net.addresses import Address
 from cubecast.net.calling import call
 from cubecast.net.config import NodeConfig
 from cubecast.net.dialling import advice
 from cubecast.net.handshake import MAGIC, OLDEST_VERSION, UNHEARD_OF, VERSION, Accepted, JoinRequest, Place, Refused
-from cubecast.net.memory import Members, known_members, last_incarnation
+from cubecast.net.memory import last_incarnation
 from cubecast.net.security.dialling import Dialling
 
 log = logging.getLogger(__name__)

@@ -1,32 +1,15 @@
 """What a node remembers from one life to the next, in its data directory, which belongs to nobody else meanwhile."""
 
 import fcntl
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from cubecast.errors import BadInput
-from cubecast.ids import Incarnation, NodeId
+from cubecast.ids import Incarnation
 from cubecast.net.config import NodeConfig
 from cubecast.net.handshake import LAST_INCARNATION
 from cubecast.net.log.segments import sync_directory
-
-log = logging.getLogger(__name__)
-
-
-class Members(msgspec.Struct, frozen=True):
-    """The cluster as this node last knew it."""
-
-    node: NodeId
-    """This node's id."""
-    dimension: int
-    places: dict[NodeId, str]
-    """Where the others lived."""
-    left: list[NodeId] = []
-    """Those of them that said goodbye."""
 
 
 def claim(config: NodeConfig) -> Callable[[], None]:
@@ -85,31 +68,6 @@ def remember(config: NodeConfig, incarnation: Incarnation) -> None:
         sync_directory(path.parent)
     except OSError as error:
         raise BadInput(f"this node cannot remember its incarnation in {path}: {error.strerror}") from None
-
-
-def remember_members(config: NodeConfig, members: Members) -> None:
-    """Whom to look for when no node of `join` answers. Not synced: an older one serves as well."""
-    if config.data is not None:
-        path = config.data / "members"
-        try:
-            new = path.with_suffix(".new")
-            new.write_bytes(msgspec.json.encode(members))
-            new.replace(path)
-        except OSError as error:
-            log.error("this node cannot remember its members in %s: %s", path, error.strerror)
-
-
-def known_members(config: NodeConfig) -> Members | None:
-    """Of an earlier life; None when there was none, or nobody else in it."""
-    path = None if config.data is None else config.data / "members"
-    if path is None or not path.exists():
-        return None
-    try:
-        known = msgspec.json.decode(path.read_bytes(), type=Members)
-        return known if known.places else None
-    except (OSError, msgspec.MsgspecError) as error:
-        log.error("%s does not tell the members of the cluster: %s", path, error)
-        return None
 
 
 def _memory(config: NodeConfig) -> Path | None:

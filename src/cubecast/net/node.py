@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import NodeId, Topic
+from cubecast.net.acquaintances import Acquaintances
 from cubecast.net.addresses import Address
 from cubecast.net.clients import Clients
 from cubecast.net.config import NodeConfig
@@ -20,7 +21,7 @@ from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.recorder import open_recorder
-from cubecast.net.memory import Members, claim, known_members, remember, remember_members
+from cubecast.net.memory import claim, remember
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -45,8 +46,6 @@ CLOSING_TIME = 5.0
 REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
-EXPECTED_FOR = 2.0
-"""Seconds a node with a log waits for members that should be there."""
 GOODBYES_TAKE = 0.5
 """Seconds by which others may know earlier than this node that somebody left."""
 
@@ -94,10 +93,7 @@ class LiveNode:
         self.on_broken: Callable[[], None] = lambda: None
         """Told when it has."""
         self._breaking: asyncio.Task[None] | None = None
-        self._members: Members | None = None
-        """As they were last remembered."""
-        self._before: set[NodeId] = set()
-        """Those of an earlier life."""
+        self._acquaintances = Acquaintances(config)
         self._give_back: Callable[[], None] = lambda: None
         """Gives up the data directory."""
 
@@ -125,8 +121,7 @@ class LiveNode:
             self._give_back = claim(self.config)
             for exposure in exposures(self.config):
                 log.warning(exposure)
-            before = known_members(self.config)
-            self._before = set() if before is None else set(before.places) - set(before.left)
+            self._acquaintances.recall()
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
@@ -151,18 +146,10 @@ class LiveNode:
         recorder = self.port.recorder
         if recorder is not None:
             await recorder.ready()
-            await self._expected()
+            await self._acquaintances.appear(lambda: self.machine.living)
             login = node_login(self.config.tls)
             await recorder.fill(self.port.surroundings(self._living_members, login))
         self._is_filled = True
-
-    async def _expected(self) -> None:
-        """A little patience with members that are not up: where all were down they come now, and may have in their
-        logs what this one's has not."""
-        missing = {*self.config.peers, *self._before} - {self.place.node}
-        deadline = asyncio.get_running_loop().time() + EXPECTED_FOR
-        while missing - set(self.machine.living) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(REST_CHECKED_EVERY)
 
     def _living_members(self) -> dict[bytes, Address]:
         """Where the others are, as far as they are held to live, by instance."""
@@ -272,7 +259,8 @@ class LiveNode:
         me, directory = self._directory.me, self._directory
         if me is None or self._driver is None or not self._driver.machine.is_active:
             return None
-        return Accepted(VERSION, me, directory.dimension, list(directory.places.values()))
+        places = list(directory.places.values())
+        return Accepted(VERSION, me, directory.dimension, places, max_payload=self.config.max_payload)
 
     def _knows(self, topic: Topic) -> bool:
         return self.port.publishes(topic) or (self._driver is not None and topic in self._driver.machine.life.topics)
@@ -408,7 +396,7 @@ class LiveNode:
             driver.watcher = None
             log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
-            self._remember_members()
+            self._acquaintances.note(self._directory, self._peers.left)
             if active is not None and not active.done():
                 active.set_result(None)
 
@@ -426,17 +414,6 @@ class LiveNode:
             self.port.recorder.me = self.place.node, incarnation
         remember(self.config, incarnation)
 
-    def _remember_members(self) -> None:
-        """Of a cluster of which nobody is up any more, somebody has to know the others."""
-        me, directory = self._directory.me, self._directory
-        if self.config.data is None or me is None or self._closed:
-            return
-        others = {node: place.address for node, place in directory.places.items() if node != me.node}
-        members = Members(me.node, directory.dimension, others, sorted(self._peers.left))
-        if members != self._members:
-            self._members = members
-            remember_members(self.config, members)
-
     def _hold_back(self, topic: Topic) -> None:
         if self._driver is not None:
             self._driver.hold_back(topic)
@@ -449,7 +426,7 @@ class LiveNode:
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)
-        self._remember_members()
+        self._acquaintances.note(self._directory, self._peers.left)
         if self.port.recorder is not None:
             self.port.recorder.returning.member_came()
 

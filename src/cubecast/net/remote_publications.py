@@ -33,6 +33,8 @@ class RemotePublications:
         self._asked: dict[int, tuple[float, asyncio.Future[Any]]] = {}
         self._logged: set[Topic] = set()
         """Topics that the present node is known to log."""
+        self.max_payload = MAX_PAYLOAD
+        """Bytes of a message that the present node, or the last one, takes."""
         self._room: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
 
@@ -43,9 +45,9 @@ class RemotePublications:
 
     def _check(self, topic: Topic, payloads: Sequence[bytes]) -> None:
         check_topic(topic)
-        if payloads and max(map(len, payloads)) > MAX_PAYLOAD:
-            size = max(map(len, payloads))
-            raise BadInput(f"a message of {size} bytes; at most {MAX_PAYLOAD} are possible. Nothing was published")
+        if payloads and max(map(len, payloads)) > self.max_payload:
+            size, most = max(map(len, payloads)), self.max_payload
+            raise BadInput(f"a message of {size} bytes; the node takes at most {most}. Nothing was published")
 
     def _flush_soon(self) -> None:
         if not self._is_dirty:
