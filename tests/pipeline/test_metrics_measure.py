@@ -141,12 +141,12 @@ def test_a_report_of_traces_judges_measures_and_draws(simulated, tmp_path: Path)
     found, _, place = simulated
     done = CliRunner().invoke(main, ["report", str(place), "--out", str(tmp_path / "page.html"), "--json"])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["sections"] == ["Verdicts", "Metrics"]
+    assert json.loads(done.stdout)["sections"] == ["Verdicts", "What happened", "Metrics"]
     text = (tmp_path / "page.html").read_text()
     assert '<td class="VALID">VALID</td>' in text
     assert "packets per publication" in text
     assert "Over runs of protocol srpt, nodes 16" in text
-    assert text.count("<figure>") == len({run["clock_unit"] for run in found.runs})
+    assert text.count("<h3>Latencies") == len({run["clock_unit"] for run in found.runs})
 
 
 def test_bad_input_is_refused_before_spark_starts(tmp_path: Path, monkeypatch) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cubecast import __version__
 from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.verdict import Verification
 from cubecast.report.document import Section, page, require_drawing, write_page
@@ -16,7 +17,9 @@ def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) ->
     require_drawing()
     found = find_sources(directory)
     sections = list(_sections(directory, found, spark, tell))
-    write_page(out, page(f"cubecast: {directory.resolve().name}", sections))
+    tell("drawing")
+    origin = f"Made by cubecast {__version__} with: cubecast report {directory}"
+    write_page(out, page(f"cubecast: {directory.resolve().name}", sections, origin))
     return {
         "report": str(out),
         "sections": [section.title for section in sections],
@@ -27,14 +30,14 @@ def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) ->
 
 def write_trace_report(title: str, verification: Verification, metrics: Metrics, out: Path) -> None:
     """Of traces that somebody has judged and measured already."""
-    write_page(out, page(title, _trace_sections(verification, metrics)))
+    write_page(out, page(title, _trace_sections(verification, metrics), f"Made by cubecast {__version__}"))
 
 
 def _trace_sections(verification: Verification, metrics: Metrics) -> list[Section]:
     # Imported here, as below: these modules draw, and whether that is possible must be asked first.
-    from cubecast.report.trace_section import metrics_section, verdict_section
+    from cubecast.report.trace_section import trace_sections
 
-    return [verdict_section(verification), metrics_section(metrics)]
+    return trace_sections(verification, metrics)
 
 
 def _sections(directory: Path, found: Sources, spark: SparkIfAsked, tell: Tell) -> Iterator[Section]:

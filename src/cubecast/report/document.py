@@ -1,5 +1,6 @@
 """What a report consists of: sections of text, tables and pictures. How they look is `page.html`'s business."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -7,9 +8,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cubecast.errors import BadInput
+from cubecast.net import web
 
 PAGE = Path(__file__).with_name("page.html")
-MARKED = ("VALID", "VIOLATED", "UNKNOWN", "reproduced", "explained", "differs")
+STYLE = Path(web.__file__).parent / "static" / "style"
+MARKED = ("VALID", "VIOLATED", "UNKNOWN", "REFUSED", "reproduced", "explained", "differs")
 """Words the page gives a colour."""
 
 
@@ -27,10 +30,24 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
+    """One drawing, or several small ones side by side."""
+
     caption: str
-    source: str
-    """The picture itself, as a data: URL."""
+    drawings: Sequence[str]
+    """SVG, made by `plots`."""
+    text: str = ""
+    wide: bool = False
+    """As wide as the page; on a phone it is scrolled instead of shrunk."""
     kind: str = field(default="picture", init=False)
+
+
+@dataclass(frozen=True)
+class Tile:
+    label: str
+    value: str
+    hint: str = ""
+    mood: str = ""
+    """good, warn or bad."""
 
 
 Part: TypeAlias = Grid | Picture
@@ -41,6 +58,13 @@ class Section:
     title: str
     text: Sequence[str] = ()
     parts: Sequence[Part] = ()
+    tiles: Sequence[Tile] = ()
+
+
+class Measured(str):
+    """A number that is text already, with its unit: aligned as numbers are."""
+
+    __slots__ = ()
 
 
 def require_drawing() -> None:
@@ -50,14 +74,21 @@ def require_drawing() -> None:
             raise BadInput(f"a report needs {name}, missing here: pip install 'cubecast[report]'")
 
 
-def page(title: str, sections: Iterable[Section]) -> str:
-    """One HTML page that needs nothing from outside itself."""
+def page(title: str, sections: Iterable[Section], origin: str = "") -> str:
+    """One HTML page that needs nothing from outside itself, in the look of a node's. `origin`: how it was made."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = cell
     environment.tests["is_number"] = is_number
-    return environment.from_string(PAGE.read_text()).render(title=title, sections=list(sections), marked=MARKED)
+    return environment.from_string(PAGE.read_text()).render(
+        title=title,
+        sections=list(sections),
+        marked=MARKED,
+        origin=origin,
+        theme=(STYLE / "theme.css").read_text(),
+        icon=re.sub(r' xmlns="[^"]*"', "", (STYLE / "icon.svg").read_text()),
+    )
 
 
 def write_page(path: Path, text: str) -> None:
@@ -66,6 +97,18 @@ def write_page(path: Path, text: str) -> None:
         path.write_text(text)
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}") from None
+
+
+def duration(value: float, unit: str) -> Measured:
+    """A time as people say it: seconds, milliseconds or microseconds by its size; simulated time as it is."""
+    if unit != "s":
+        return Measured(f"{cell(float(value))} {unit}")
+    for scale, name in ((1.0, "s"), (1e-3, "ms")):
+        if abs(value) >= scale:
+            return Measured(
+                f"{value / scale:,.3g} {name}" if abs(value) < 1000 * scale else f"{value / scale:,.0f} {name}"
+            )
+    return Measured(f"{value * 1e6:,.3g} µs" if value else "0 s")
 
 
 def cell(value: Any) -> str:
@@ -80,4 +123,6 @@ def cell(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return (
+        value is None or isinstance(value, Measured) or (isinstance(value, int | float) and not isinstance(value, bool))
+    )

@@ -58,7 +58,7 @@ def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
     others = _values_beside(report)
     for (place, unit), rows in _by_place(report["rows"]).items():
         if place not in report["series"]:
-            yield Picture(f"{place}: ours and the paper's", _claim_bars(rows, unit, others))
+            yield Picture(f"{place}: ours and the paper's", [_claim_bars(rows, unit, others)], wide=True)
 
 
 def _panels_of(series: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

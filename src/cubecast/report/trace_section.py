@@ -1,51 +1,173 @@
-"""Traces in a report: what Spark's judge says of them, what they cost, how their latencies are distributed."""
+"""Traces in a report: the verdicts and what they mean, what the runs were like, what they cost, how long it took."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.metrics.tables import TIMED
 from cubecast.pipeline.verdict import RunVerdict, Verification
-from cubecast.report import plots
-from cubecast.report.document import Grid, Part, Picture, Section
+from cubecast.report import drawings, plots
+from cubecast.report.document import Grid, Part, Picture, Section, Tile, duration
 from cubecast.report.metric_tables import COUNTS, DISTRIBUTIONS, OVER_RUNS, PARTS, shown_over_runs
+from cubecast.report.properties import meaning, premise
+from cubecast.report.story import Story, tell_story
+from cubecast.report.witness import scene_of
+from cubecast.trace.schema import RUN_FILE
 
 MOST_RUNS = 20
 """Of more runs than this the page shows the means, and not every single one."""
 MOST_LINES = 6
+MOST_STORIES = 4
+MOST_SCENES = 3
 ALWAYS_TOLD = ("protocol", "nodes")
+MOODS = {"VALID": "good", "VIOLATED": "bad", "UNKNOWN": "warn", "REFUSED": "bad"}
+_UNITS = {
+    **dict.fromkeys(("hops",), "hops"),
+    **dict.fromkeys(("barrier_size", "vector_size", "vector_changed"), "entries"),
+    **dict.fromkeys(("queue_length", "node_queue_mean", "node_packets_sent"), "packets"),
+    **dict.fromkeys(("messages_per_packet", "node_held_max"), "messages"),
+    "bytes_per_packet": "bytes",
+}
+"""Of distributions; the others are times."""
 
 
-def verdict_section(verification: Verification) -> Section:
+def trace_sections(verification: Verification, metrics: Metrics) -> list[Section]:
+    judged = [one for one in verification.runs if one.refused is None]
+    stories = {one.run.directory: tell_story(Path(one.run.directory)) for one in judged[:MOST_STORIES]}
+    told = [(one, story) for one in judged if (story := stories.get(one.run.directory)) is not None]
+    units = {run["run"]: run["clock_unit"] for run in metrics.runs}
+    return [
+        _verdicts(verification, metrics, [story for _, story in told]),
+        *([Section("What happened", (), list(_stories(told, units)))] if told else []),
+        _metrics(metrics),
+    ]
+
+
+def _verdicts(verification: Verification, metrics: Metrics, stories: Sequence[Story]) -> Section:
     report = verification.to_json()
     text = [
-        f"{report['verdict']}: {report['messages']:,} messages, {report['deliveries']:,} deliveries, "
-        f"{report['runs']:,} runs.",
         *(f"Not known because {reason}." for reason in report["unknown_because"]),
+        *(f"Refused: {reason}." for reason in report["refused"]),
     ]
-    return Section("Verdicts", text, list(_verdict_parts(verification)))
+    whole = len(stories) == len(verification.runs)
+    parts = list(_verdict_parts(verification, _together(stories) if whole and stories else None))
+    return Section("Verdicts", text, parts, _tiles(report, metrics))
 
 
-def _verdict_parts(verification: Verification) -> Iterator[Part]:
-    worst_first = sorted(verification.runs, key=lambda one: ("VIOLATED", "UNKNOWN", "VALID").index(one.verdict))
-    rows = [[one.run.name, one.verdict, _broken(one), one.messages, one.deliveries] for one in worst_first]
-    yield Grid("Run by run", ["run", "verdict", "violated", "messages", "deliveries"], rows)
-    rows = [[name, one.verdict, one.violations] for name, one in verification.properties.items()]
-    yield Grid("Property by property", ["property", "verdict", "violations"], rows)
-    if verification.witnesses:
-        witnesses = [
-            [one["property"], one["run"], f"{one['node']}.{one['incarnation']}", one["seq"], one["reason"]]
-            for one in verification.witnesses
-        ]
-        yield Grid("Smallest witnesses", ["property", "run", "node", "row", "reason"], witnesses)
+def _tiles(report: Mapping[str, Any], metrics: Metrics) -> list[Tile]:
+    broken = [name for name, one in report["properties"].items() if one["verdict"] == "VIOLATED"]
+    kept = f"{len(report['properties'])} promises decided"
+    first = report["witnesses"][0]["property"] if report["witnesses"] else None
+    hint = f"{', '.join(broken)}; smallest witness: {first}" if broken else kept
+    tiles = [
+        Tile("Verdict", report["verdict"], hint, MOODS[report["verdict"]]),
+        Tile("Messages", f"{report['messages']:,}", "published"),
+        Tile("Deliveries", f"{report['deliveries']:,}", "every one of them judged"),
+    ]
+    if report["runs"] > 1:
+        tiles.append(Tile("Runs", f"{report['runs']:,}"))
+    if len(metrics.runs) == 1:
+        (run,) = metrics.runs
+        unit = run["clock_unit"]
+        if "delivery_latency" in run:
+            latency = run["delivery_latency"]
+            tiles.append(Tile("Delivery", duration(latency["p50"], unit), "median latency"))
+            tiles.append(
+                Tile("Delivery, p99", duration(latency["p99"], unit), f"at most {duration(latency['max'], unit)}")
+            )
+        tiles.append(Tile("Nodes", f"{run['nodes']:,}", f"{run['packets']:,} packets"))
+    return tiles
+
+
+def _together(stories: Sequence[Story]) -> dict[str, int]:
+    return {name: sum(story.counts[name] for story in stories) for name in stories[0].counts}
+
+
+def _verdict_parts(verification: Verification, counts: Mapping[str, int] | None) -> Iterator[Part]:
+    report = verification.to_json()
+    rows = [
+        [name, one["verdict"], meaning(name), premise(name, one, counts), one["violations"]]
+        for name, one in report["properties"].items()
+    ]
+    yield Grid("Promise by promise", ["", "verdict", "what it says", "occasions", "violations"], rows)
+    yield from _witnesses(verification)
+    worst_first = sorted(
+        verification.runs, key=lambda one: ("VIOLATED", "REFUSED", "UNKNOWN", "VALID").index(one.verdict)
+    )
+    lines = [[one.run.name, one.verdict, _broken(one), one.messages, one.deliveries] for one in worst_first]
+    headings = ["run", "verdict", "violated", "messages", "deliveries"]
+    yield Grid("Run by run", headings, lines, folded=len(lines) > MOST_RUNS)
+    yield Grid("Where it comes from", _ORIGIN, [_origin(one) for one in worst_first[:MOST_RUNS]], folded=len(lines) > 2)
+
+
+def _witnesses(verification: Verification) -> Iterator[Part]:
+    if not verification.witnesses:
+        return
+    places = {one.run.name: Path(one.run.directory) for one in verification.runs}
+    about = {
+        tuple(str(one[key]) for key in ("run", "node", "incarnation", "other")): one
+        for one in reversed(verification.witnesses)
+    }
+    for witness in list(reversed(about.values()))[:MOST_SCENES]:
+        scene = scene_of(places[witness["run"]], witness) if places[witness["run"]].is_dir() else None
+        if scene is not None:
+            yield Picture(scene.title, [drawings.space_time(scene)], scene.reason, wide=True)
+    witnesses = [
+        [one["property"], one["run"], f"{one['node']}.{one['incarnation']}", one["seq"], one["reason"]]
+        for one in verification.witnesses
+    ]
+    yield Grid("Smallest witnesses", ["promise", "run", "node", "row", "reason"], witnesses)
 
 
 def _broken(one: RunVerdict) -> str:
-    return ", ".join(name for name, verdict in one.properties.items() if verdict.violations)
+    return one.refused or ", ".join(name for name, verdict in one.properties.items() if verdict.violations)
 
 
-def metrics_section(metrics: Metrics) -> Section:
+_ORIGIN = ["run", "protocol", "nodes", "seed", "cubecast", "written", "parameters"]
+
+
+def _origin(one: RunVerdict) -> list[Any]:
+    """From the header; the date is the header file's."""
+    path = Path(one.run.directory) / RUN_FILE
+    try:
+        header = json.loads(path.read_text())
+        written = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OSError, ValueError):
+        return [one.run.name, *[None] * (len(_ORIGIN) - 1)]
+    parameters = ", ".join(f"{name} {value}" for name, value in (header.get("parameters") or {}).items() if value)
+    told = [str(header.get(name) or "–") for name in ("protocol", "nodes")]
+    return [one.run.name, *told, str(header.get("seed", "–")), header.get("code_version") or "–", written, parameters]
+
+
+def _stories(told: Sequence[tuple[RunVerdict, Story]], units: Mapping[str, str]) -> Iterator[Part]:
+    for one, story in told:
+        unit = units.get(one.run.name) or next(iter(units.values()), "")
+        happened = ", ".join(
+            f"node {mark.node} {mark.what} at {duration(mark.at - story.began, unit)}" for mark in story.marks[:12]
+        )
+        yield Picture(
+            f"Timeline of {one.run.name}",
+            [drawings.timeline(story, unit)],
+            happened or "Nothing went wrong meanwhile.",
+            wide=True,
+        )
+        if story.tree is not None and len(story.tree.parents) < drawings.MOST_IN_TREE:
+            tree = story.tree
+            text = (
+                f"Message {tree.counter} on {tree.topic} reached {len(tree.parents)} nodes, each by the packet shown."
+            )
+            yield Picture(
+                f"A publication of node {tree.source} in {one.run.name}",
+                [drawings.tree(tree)],
+                text,
+                wide=len(tree.parents) > 24,
+            )
+
+
+def _metrics(metrics: Metrics) -> Section:
     text = []
     if len(metrics.runs) > MOST_RUNS:
         text.append(f"{len(metrics.runs)} runs; the first {MOST_RUNS} are shown one by one.")
@@ -63,13 +185,33 @@ def _latencies(metrics: Metrics) -> Iterator[Part]:
             curves.setdefault((row["metric"], row["run"]), []).append((row["value"], row["rank"]))
     for unit in dict.fromkeys(run["clock_unit"] for run in shown):
         runs = [run["run"] for run in shown if run["clock_unit"] == unit]
-        panels = {
-            name.replace("_", " "): {run: curves[name, run] for run in runs if (name, run) in curves} for name in TIMED
-        }
-        known = {name: lines for name, lines in panels.items() if lines}
-        if known:
+        scale, shown_unit = _scale(
+            [value for (_, run), steps in curves.items() if run in runs for value, _ in steps], unit
+        )
+        panels, same = [], []
+        for name in TIMED:
+            known = {
+                run: [(value * scale, rank) for value, rank in curves[name, run]]
+                for run in runs
+                if (name, run) in curves
+            }
+            values = {value for steps in known.values() for value, _ in steps}
+            if len(values) > 1:
+                panels.append(plots.shares_below(name.replace("_", " "), known, shown_unit))
+            elif values:
+                same.append(f"{name.replace('_', ' ')} is always {duration(values.pop() / scale, unit)}")
+        if panels:
             caption = f"Latencies of the first {len(runs)} runs" if len(metrics.runs) > MOST_LINES else "Latencies"
-            yield Picture(f"{caption}, {unit}", plots.shares_below(known, unit))
+            yield Picture(f"{caption}, {shown_unit}", panels, "; ".join(same))
+
+
+def _scale(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """What to draw seconds in, by the median of what is drawn."""
+    positive = sorted(value for value in values if value > 0)
+    if unit != "s" or not positive:
+        return 1.0, unit
+    middle = positive[len(positive) // 2]
+    return (1.0, "s") if middle >= 1 else (1e3, "ms") if middle >= 1e-3 else (1e6, "µs")
 
 
 def _over_runs(metrics: Metrics) -> Iterator[Part]:
@@ -97,14 +239,28 @@ def short_names(settings: Sequence[str]) -> dict[str, str]:
 
 def _run_by_run(metrics: Metrics) -> Iterator[Part]:
     for run in metrics.runs[:MOST_RUNS]:
-        title = f"{run['run']} · {run['protocol']} · times in {run['clock_unit']}"
-        yield Grid(title, ["", *_headings(PARTS)], _rows(run), folded=len(metrics.runs) > 2)
+        folded = len(metrics.runs) > 2
+        yield Grid(f"Distributions in {run['run']}", ["", *_headings(PARTS)], _spread(run), folded=folded)
+        counted = [[name.replace("_", " "), run.get(name)] for name in COUNTS]
+        yield Grid(f"Totals of {run['run']}", ["", "value"], counted, folded=folded)
 
 
-def _rows(run: Mapping[str, Any]) -> list[list[Any]]:
-    spread = [[name.replace("_", " "), *(run[name][part] for part in PARTS)] for name in DISTRIBUTIONS if name in run]
-    counted = [[name.replace("_", " "), run.get(name)] for name in COUNTS]
-    return spread + counted
+def _spread(run: Mapping[str, Any]) -> list[list[Any]]:
+    """A line per distribution, each value with its unit."""
+    rows = []
+    for name in DISTRIBUTIONS:
+        if name in run:
+            unit = _UNITS.get(name)
+            label = name.replace("_", " ")
+            if unit is None:
+                rows.append([label, *(_time(run[name][part], run["clock_unit"]) for part in PARTS)])
+            else:
+                rows.append([label if unit == label else f"{label}, {unit}", *(run[name][part] for part in PARTS)])
+    return rows
+
+
+def _time(value: float | None, unit: str) -> Any:
+    return None if value is None else duration(value, unit)
 
 
 def _headings(parts: Sequence[str]) -> list[str]:

@@ -1,0 +1,148 @@
+"""What a run was like, read from its rows: how much was delivered when, what happened meanwhile, along which tree."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cubecast.trace.schema import Kind
+
+BINS = 120
+MOST_ROWS = 2_000_000
+"""Of longer runs no story is told: their pages are about numbers."""
+_TOLD = [kind.value for kind in (Kind.PUBLISH, Kind.DELIVER, Kind.CRASH, Kind.SUSPECT, Kind.GAP)]
+_COLUMNS = ("node", "incarnation", "seq", "time", "kind", "topic", "source", "source_incarnation", "counter", "peer")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened at a moment."""
+
+    at: float
+    what: str
+    """killed, joined, left, suspected, gap"""
+    node: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """How one publication travelled: each node it reached, and from whom."""
+
+    topic: str
+    source: int
+    counter: int
+    parents: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Story:
+    began: float
+    width: float
+    """Of a bin, in the run's time unit."""
+    deliveries: Sequence[int]
+    publications: Sequence[int]
+    marks: Sequence[Mark]
+    counts: Mapping[str, int]
+    tree: Tree | None
+
+    @property
+    def lasted(self) -> float:
+        return self.width * len(self.deliveries)
+
+
+def tell_story(directory: Path) -> Story | None:
+    """None when there are no rows, too many, or none that can be read."""
+    try:
+        paths = sorted(directory.glob("*.parquet"))
+        if not paths or sum(pq.read_metadata(path).num_rows for path in paths) > MOST_ROWS:
+            return None
+        table = pa.concat_tables(pq.read_table(path, columns=list(_COLUMNS)) for path in paths)
+        table = table.filter(pc.is_valid(table.column("node")))
+        return _story(table) if table.num_rows else None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return None  # the verdict says what is wrong with it
+
+
+def _story(table: pa.Table) -> Story:
+    time = table.column("time").cast(pa.float64()).to_numpy()
+    kinds = table.column("kind").to_numpy(zero_copy_only=False)
+    first, ended = float(np.nanmin(time)), float(np.nanmax(time))
+    spoken = time[kinds == Kind.PUBLISH.value]
+    talk = float(np.nanmin(spoken)) if len(spoken) else first
+    happened = time[np.isin(kinds, _TOLD)]
+    last = float(np.nanmax(happened)) if len(happened) else ended
+    # A live run begins long before anybody says something, and a simulated one ends when its last timer does: what
+    # nodes do to start, and timers without effect, are no part of the story.
+    margin = 0.04 * (last - talk)
+    began, ended = max(first, talk - margin), min(ended, last + margin)
+    width = max(ended - began, 1e-9) / BINS
+
+    def rate(kind: Kind) -> list[int]:
+        counted, _ = np.histogram(time[kinds == kind.value], BINS, (began, began + width * BINS))
+        return [int(count) for count in counted]
+
+    return Story(
+        began,
+        width,
+        rate(Kind.DELIVER),
+        rate(Kind.PUBLISH),
+        _marks(table, talk, ended),
+        _counts(table, Counter(kinds.tolist())),
+        _tree(table),
+    )
+
+
+def _counts(table: pa.Table, kinds: Counter[str]) -> dict[str, int]:
+    restarted = pc.unique(table.filter(pc.greater(table.column("incarnation"), 0)).select(["node"]).column("node"))
+    return {
+        "events": table.num_rows,
+        "deliveries": kinds[Kind.DELIVER],
+        "published": kinds[Kind.PUBLISH],
+        "acknowledged": kinds[Kind.ACKNOWLEDGED],
+        "receptions": kinds[Kind.RECEIVE],
+        "cuts": kinds[Kind.CUT],
+        "subscriptions": kinds[Kind.SUBSCRIBE],
+        "crashes": kinds[Kind.CRASH],
+        "restarts": len(restarted),
+    }
+
+
+def _marks(table: pa.Table, talk: float, ended: float) -> list[Mark]:
+    """Who starts after the first publication joined; gaps of a node within a moment are one mark."""
+    words = {Kind.CRASH: "killed", Kind.STOP: "left", Kind.SUSPECT: "suspected", Kind.GAP: "gap", Kind.START: "joined"}
+    some = table.filter(pc.is_in(table.column("kind"), pa.array([kind.value for kind in words])))
+    marks: dict[tuple[str, int, int], Mark] = {}
+    for row in some.select(["time", "kind", "node", "peer"]).sort_by("time").to_pylist():
+        when = (row["time"] - talk) / max(ended - talk, 1e-9)
+        what = words[Kind(row["kind"])]
+        subject = row["peer"] if what == "suspected" and row["peer"] is not None else row["node"]
+        if when >= 0 and not (what == "left" and when > 0.95):
+            marks.setdefault((what, subject, int(when * 60)), Mark(row["time"], what, subject))
+    return sorted(marks.values(), key=lambda mark: (mark.at, mark.what, mark.node))
+
+
+def _tree(table: pa.Table) -> Tree | None:
+    """Of the publication that reached most nodes, the earliest of them; from whom each node had it first."""
+    named = pc.and_(pc.equal(table.column("kind"), Kind.RECEIVE.value), pc.is_valid(table.column("counter")))
+    received = table.filter(named)
+    if not received.num_rows:
+        return None
+    keys = ["topic", "source", "source_incarnation", "counter"]
+    reached = received.group_by(keys).aggregate([("node", "count_distinct"), ("time", "min")])
+    order = [("node_count_distinct", "descending"), ("time_min", "ascending"), *((key, "ascending") for key in keys)]
+    widest = reached.sort_by(order).slice(0, 1).to_pylist()[0]
+    if widest["topic"] is None:
+        return None
+    same = pa.array(np.ones(received.num_rows, bool))
+    for key in keys:
+        same = pc.and_(same, pc.equal(received.column(key), widest[key]))
+    parents: dict[int, int] = {}
+    for row in received.filter(same).sort_by([("time", "ascending"), ("seq", "ascending")]).to_pylist():
+        if row["peer"] is not None and row["node"] != widest["source"]:
+            parents.setdefault(row["node"], row["peer"])
+    return Tree(widest["topic"], widest["source"], widest["counter"], parents) if parents else None
