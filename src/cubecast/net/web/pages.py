@@ -25,6 +25,9 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 
+FOR_ANY_PAGE = {"cubecast.min.js": {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}}
+"""Pages of other origins may load it; whether they may use the node is another question (`--ws-origin`)."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -50,7 +53,7 @@ def _handler(path: Path) -> Handler:
             web.Response(status=304) if is_known else web.Response(body=content, content_type=kind, charset="utf-8")
         )
         answer.etag = tag
-        answer.headers.update(HEADERS)
+        answer.headers.update(HEADERS | FOR_ANY_PAGE.get(path.name, {}))
         return answer
 
     return serve

@@ -24,6 +24,7 @@ export {
   Missed,
   NoRoom,
   NotDurable,
+  NotKept,
   OutcomeUnknown,
   RemoteProtocolError,
   RequestFailed,

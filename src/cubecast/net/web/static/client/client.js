@@ -278,7 +278,7 @@ export class Client extends EventTarget {
       case ENDED:
         if (subscription?.goesOnLive()) return;
         this.#subscriptions.delete(number);
-        return subscription?.onEnded(new BadInput(rest[0]));
+        return subscription?.onEnded(errorOf([rest[1] ?? "BadInput", rest[0]]) ?? undefined);
       case TAKEN:
         return this.#onTaken(number, rest[0]);
       case STABLE:

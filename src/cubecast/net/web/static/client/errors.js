@@ -23,6 +23,9 @@ export class OutcomeUnknown extends CubecastError {}
 /** The node that has it could not write it to its disk. It may have reached others. */
 export class NotDurable extends CubecastError {}
 
+/** The node's log cannot tell what a subscription wants to begin with. */
+export class NotKept extends BadInput {}
+
 /** The client or subscription is closed. Nothing was done. */
 export class Closed extends CubecastError {}
 
@@ -48,6 +51,6 @@ export class RequestFailed extends CubecastError {}
 export function errorOf(told) {
   if (!told) return null;
   const [name, text] = told;
-  const kinds = { BadInput, NotPermitted: BadInput, NotDurable, OutcomeUnknown };
+  const kinds = { BadInput, NotKept, NotPermitted: BadInput, NotDurable, OutcomeUnknown };
   return new (kinds[name] ?? CubecastError)(text);
 }

@@ -12,6 +12,7 @@ channel.port1.onmessage = () => {
   waiting = [];
   for (const action of due) action();
 };
+/** @type {any} */ (channel.port1).unref?.(); // outside of browsers: an open channel is no reason to go on
 
 /** @param {() => void} action */
 export function soon(action) {
