@@ -35,18 +35,23 @@ class Acquaintances:
         self._config = config
         self._before: set[NodeId] = set()
         """Those of an earlier life."""
+        self._left: set[NodeId] = set()
         self._now: Members | None = None
 
     def recall(self) -> None:
         """When the data directory is this node's, and before anything is remembered in it."""
         known = known_members(self._config)
-        self._before = set() if known is None else set(known.places) - set(known.left)
+        if known is not None:
+            self._left = set(known.left)
+            self._before = set(known.places) - self._left
 
-    def note(self, directory: Directory, left: Collection[NodeId]) -> None:
+    def note(self, directory: Directory, left: Collection[NodeId], living: Collection[NodeId]) -> None:
+        """Others may still speak of those that left in an earlier life."""
         me = directory.me
+        self._left = self._left.difference(living).union(left)
         if self._config.data is not None and me is not None:
             others = {node: place.address for node, place in directory.places.items() if node != me.node}
-            members = Members(me.node, directory.dimension, others, sorted(left))
+            members = Members(me.node, directory.dimension, others, sorted(self._left))
             if members != self._now:
                 self._now = members
                 _remember(self._config, members)

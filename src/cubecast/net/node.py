@@ -283,7 +283,9 @@ class LiveNode:
         if not self._driver.machine.is_active:
             return ["not every living member knows this node yet"]
         if not self._is_filled:
-            return ["this node's log is not filled yet with what it missed"]
+            refill = None if self.port.recorder is None else self.port.recorder.returning.refill
+            so_far = "" if refill is None else f"; {refill.messages} messages have come so far"
+            return [f"this node's log is not filled yet with what it missed{so_far}"]
         return [] if self.observer is None else self.observer.overload()
 
     async def close(self) -> None:
@@ -396,7 +398,7 @@ class LiveNode:
             driver.watcher = None
             log.info("takes part with nodes %s", driver.machine.living)
             self.port.open()
-            self._acquaintances.note(self._directory, self._peers.left)
+            self._acquaintances.note(self._directory, self._peers.left, self.machine.living)
             if active is not None and not active.done():
                 active.set_result(None)
 
@@ -426,7 +428,7 @@ class LiveNode:
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)
-        self._acquaintances.note(self._directory, self._peers.left)
+        self._acquaintances.note(self._directory, self._peers.left, self.machine.living)
         if self.port.recorder is not None:
             self.port.recorder.returning.member_came()
 

@@ -44,6 +44,8 @@ class Returning:
         self._given_up: dict[Publisher, Counter] = {}
         """Announced as missing: not looked for again."""
         self._filling = asyncio.Lock()
+        self.refill: Refill | None = None
+        """At work."""
         self._came = asyncio.Event()
         self.around: Surroundings | None = None
 
@@ -104,13 +106,14 @@ class Returning:
 
     async def _fill(self, found: Sequence[PeerLog], around: Surroundings, held: Holding) -> None:
         self._asked |= {one.instance for one in found}
-        refill = Refill(self._history, held, around)
+        refill = self.refill = Refill(self._history, held, around)
         refill.give_up(self._given_up)
         withheld, self._withheld = list(self._withheld.values()), {}
         is_filled = await fetch_all(refill, [one for one in found if one.patterns])
         for notice in refill.uncovered() if is_filled else withheld:
             around.announce(notice)
         await refill.release()
+        self.refill = None
         self._given_up |= refill.given_up
         if not self._withheld:  # else it was away again
             self._held = None
