@@ -209,6 +209,85 @@ def test_light_dark_and_small_screens(chromium, scheme):
     chromium.run(main())
 
 
+LONG = "very." * 40 + "long"
+
+
+def test_long_names_and_a_phone_keep_the_useful_columns(chromium):
+    """Topic, rates and what is held stay in sight; nothing sticks out, and what is empty takes no room."""
+
+    async def main():
+        phone = {"width": 360, "height": 700}
+        async with (
+            cluster(1, http=HTTP) as (node,),
+            node.subscribe(LONG),
+            chromium.page(address(node), viewport=phone) as page,
+        ):
+            await page.wait_for_selector("#topics button")
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing sticks out"
+            headings = await page.eval_on_selector_all(
+                ".topics th", "all => all.filter(one => one.offsetParent !== null).map(one => one.innerText)"
+            )
+            assert headings == ["Topic", "Published/s", "Delivered/s", "Held"]
+            right = await page.evaluate(
+                "document.querySelector('.topics tr td:last-child').getBoundingClientRect().right"
+            )
+            assert right <= 360
+            assert LONG in await page.get_attribute("#topics button", "title")
+            height = await page.evaluate(
+                "document.getElementById('held').closest('.card').getBoundingClientRect().height"
+            )
+            assert height < 90, "an empty card is one line"
+
+    chromium.run(main())
+
+
+def test_a_caller_before_the_node_is_ready_is_no_fault(chromium):
+    async def main():
+        async with cluster(1, http=HTTP) as (node,), chromium.page(address(node)) as page:
+            node._live.observer.notice("early", None, "127.0.0.1:7: this node is not ready yet")
+            await page.wait_for_selector("#faults li[data-kind='early'][data-gravity='calm']")
+            assert await page.inner_text("#tiles [data-key='Faults'] dd") == "0"
+            assert "before the node was ready" in await page.inner_text("#faults li b")
+
+    chromium.run(main())
+
+
+def test_tile_and_legend_of_a_moment_agree(chromium):
+    """Also after a while without deliveries, when the latest sample has no latency."""
+
+    async def main():
+        async with (
+            cluster(2, http=HTTP) as (one, other),
+            other.subscribe("t", gaps="ignore") as heard,
+            chromium.page(address(one)) as page,
+        ):
+            await one.publish("t", 1, wait="stable")
+            await heard.next(30)
+            await page.wait_for_function(
+                """() => {
+                  const tile = document.querySelector('#tiles [data-key="Latency p99"] dd').innerText;
+                  const legend = document.querySelector('.chart:nth-child(2) .series li:nth-child(2) b').innerText;
+                  const hint = document.querySelector('#tiles [data-key="Latency p99"] .hint').innerText;
+                  return tile !== '–' && hint.includes('delivery') && tile === legend;
+                }"""
+            )
+            agree = await page.evaluate(
+                """async () => {
+                  const apart = [];
+                  for (let turn = 0; turn < 40; turn++) {
+                    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 100)));
+                    const tile = document.querySelector('#tiles [data-key="Latency p99"] dd').innerText;
+                    const legend = document.querySelector('.chart:nth-child(2) .series li:nth-child(2) b').innerText;
+                    if (tile !== legend) apart.push([tile, legend]);
+                  }
+                  return apart;
+                }"""
+            )
+            assert agree == []
+
+    chromium.run(main())
+
+
 def test_names_from_the_network_stay_text(chromium):
     async def main():
         async with (

@@ -10,7 +10,7 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Topic
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway, Link
-from cubecast.net.handshake import Accepted, ClientGreeting, Refused, agreed, encode
+from cubecast.net.handshake import NOT_READY, Accepted, ClientGreeting, Refused, agreed, encode
 from cubecast.net.port import Port
 from cubecast.net.security.counted import Counted
 from cubecast.net.security.door import OPEN_VISITOR, Visitor
@@ -78,7 +78,7 @@ class Clients:
             return Refused("this node is leaving", retry=True)
         answer = self._answer() or (self.answer_filling() if greeting.fills else None)
         if answer is None:
-            return Refused("this node is not ready yet", retry=True)
+            return Refused(NOT_READY, retry=True)
         if len(self._gateways) >= self._most:
             return Refused(f"this node serves {self._most} clients already", retry=True)
         refusal = self._places.take(link, visitor.principal, self.limits)

@@ -103,6 +103,10 @@ class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge"):
     challenge: Annotated[bytes, Meta(max_length=4096)]
 
 
+NOT_READY = "this node is not ready yet"
+"""Why callers are asked to come again while a node starts: no fault of theirs, nor of the node."""
+
+
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     reason: Text
     retry: bool

@@ -21,7 +21,18 @@ from cubecast.net.config import NodeConfig
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.directory import Directory
 from cubecast.net.framing import header
-from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Accepted, Greeting, Place, Refused, agreed, encode
+from cubecast.net.handshake import (
+    MAGIC,
+    NOT_READY,
+    OLDEST_VERSION,
+    VERSION,
+    Accepted,
+    Greeting,
+    Place,
+    Refused,
+    agreed,
+    encode,
+)
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.slices import Slices
@@ -176,7 +187,7 @@ class Peers:
         """Somebody calls itself a node: take the connection over, or say why not."""
         place, me = greeting.place, self._directory.me
         if me is None or self._closed:
-            return Refused("this node is not ready yet", retry=True)
+            return Refused(NOT_READY, retry=True)
         if place.instance == me.instance:
             return Refused("this is the node that calls", retry=True)
         objection = self._directory.objection(place)

@@ -13,6 +13,7 @@ from cubecast.net.connection import Connection
 from cubecast.net.directory import Directory
 from cubecast.net.framing import MAX_FRAME, framed
 from cubecast.net.handshake import (
+    NOT_READY,
     Accepted,
     Challenge,
     ClientGreeting,
@@ -155,7 +156,8 @@ class Reception:
         if refusal is not None:
             level = logging.INFO if refusal.retry else logging.WARNING
             log.log(level, "a caller was refused: %.200s", refusal.reason, extra={"client": connection.label})
-            self.on_refused("refused", f"{connection.label}: {refusal.reason}")
+            kind = "early" if refusal.reason == NOT_READY else "refused"
+            self.on_refused(kind, f"{connection.label}: {refusal.reason}")
             connection.send(encode(refusal))
             connection.close()
 
@@ -171,7 +173,7 @@ class Reception:
     def _offer(self, connection: Connection, request: JoinRequest) -> Refused | None:
         me, now = self._directory.me, asyncio.get_running_loop().time()
         if me is None:
-            return Refused("this node is not ready yet", retry=True)
+            return Refused(NOT_READY, retry=True)
         wanted = self._security.wanted(connection, request)
         offer = self._directory.offer(now, request.instance, wanted, request.attempt)
         if isinstance(offer, Refused):

@@ -16,7 +16,7 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.net.clients import Clients
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.gateway import FULL_FOR, Gateway
-from cubecast.net.handshake import Challenge, ClientGreeting, Refused, decode_opening, encode, objection
+from cubecast.net.handshake import NOT_READY, Challenge, ClientGreeting, Refused, decode_opening, encode, objection
 from cubecast.net.origins import Origins
 from cubecast.net.security.door import admit
 from cubecast.net.security.policy import Policy
@@ -114,7 +114,8 @@ class WebSockets:
     async def _admit(self, socket: web.WebSocketResponse, link: WebSocketLink, greeting: ClientGreeting) -> None:
         answer = self._let_in(link, greeting)
         if isinstance(answer, Refused):
-            self.on_refused("refused", f"{link.label}: {answer.reason}")
+            kind = "early" if answer.reason == NOT_READY else "refused"
+            self.on_refused(kind, f"{link.label}: {answer.reason}")
             await socket.send_bytes(encode(answer))
             code = WSCloseCode.TRY_AGAIN_LATER if answer.retry else WSCloseCode.POLICY_VIOLATION
             await link.hang_up(code, answer.reason)

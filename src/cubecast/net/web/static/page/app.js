@@ -1,7 +1,7 @@
 /** The page: asks the node again and again, and shows what it says. */
 
 import { ask, remember, TokenNeeded } from "./api.js";
-import { Chart } from "./chart.js";
+import { Chart, SECONDS } from "./chart.js";
 import { CubeDrawing } from "./cube.js";
 import { element, keyed, make, write } from "./elements.js";
 import { showFaults } from "./faults.js";
@@ -83,7 +83,8 @@ function describeTree({ tree }) {
 async function showRates() {
   const said = await ask("rates", { last: 125 });
   for (const chart of charts) chart.show(said.samples, said.at);
-  const latest = (kind) => said.samples.findLast((sample) => sample[kind].p50 !== null)?.[kind];
+  const seen = said.samples.filter((sample) => sample.at > said.at - SECONDS);
+  const latest = (kind) => seen.findLast((sample) => sample[kind].p50 !== null)?.[kind];
   tellRates(said.samples.at(-1), latest("latency"), latest("stability"));
 }
 

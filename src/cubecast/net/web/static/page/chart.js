@@ -2,7 +2,7 @@
 
 import { make, makeSvg, set, write } from "./elements.js";
 
-const SECONDS = 120;
+export const SECONDS = 120;
 const WIDTH = 300;
 const HEIGHT = 72;
 
@@ -63,7 +63,9 @@ export class Chart {
     const near = (best, one) => (Math.abs(one.x - at) < Math.abs(best.x - at) ? one : best);
     const sample = at === null || !this.#samples.length ? this.#samples.at(-1) : this.#samples.reduce(near);
     this.#series.forEach(({ value }, index) => {
-      write(this.#legend.children[index].lastChild, this.#format(sample ? value(sample) : null));
+      // Without a pointer the latest that was measured, as the tiles tell it: a second without deliveries has no latency.
+      const told = at === null ? (this.#samples.findLast((one) => value(one) !== null) ?? sample) : sample;
+      write(this.#legend.children[index].lastChild, this.#format(told ? value(told) : null));
     });
     const x = at === null || !sample ? -10 : sample.x * WIDTH;
     set(this.#cursor, { x1: x, x2: x });

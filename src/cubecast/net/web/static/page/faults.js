@@ -11,10 +11,11 @@ const WORDS = {
   reincarnated: "came back as a new incarnation",
   gap: "gap",
   refused: "caller refused",
+  early: "caller came before the node was ready",
   "refused-frame": "frame refused",
   "client-cut": "client cut off",
 };
-const CALM = ["connected", "left"];
+const CALM = ["connected", "left", "early"];
 const GRAVE = ["suspected", "gap", "refused-frame"];
 const MOST_SHOWN = 60;
 

@@ -29,7 +29,7 @@ export function showTopics(topics, inAll, choose) {
 
 /** @param {any} one @param {(topic: string) => void} choose */
 function topicRow(one, choose) {
-  const name = make("button", { type: "button", class: "link mono", title: "show its tree" }, one.topic);
+  const name = make("button", { type: "button", class: "link mono", title: `${one.topic}: show its tree` }, one.topic);
   name.addEventListener("click", () => choose(one.topic));
   const bar = make("span", { class: "bar", role: "meter", "aria-label": "window", "aria-valuemin": 0 }, make("span"));
   const numbers = Array.from({ length: 4 }, () => make("td", { class: "number" }));
