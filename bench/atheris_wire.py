@@ -11,7 +11,9 @@ from bench.hostile_machine import torment
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.framing import Splitter
 from cubecast.net.handshake import decode_answer, decode_opening
-from cubecast.wire.codec import decode
+from cubecast.wire.codec import codec_named
+
+decode = codec_named("cubecast").decode
 
 MISSING = "Atheris is not installed; `pip install atheris` (Linux, CPython with wheels for it) and start this again"
 

@@ -17,7 +17,9 @@ from cubecast.sim.faults import Crash
 from cubecast.sim.run import prepare, simulate_to_memory
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm_run import run
-from cubecast.wire.codec import encode
+from cubecast.wire.codec import codec_named
+
+encode = codec_named("cubecast").encode
 
 HOP = 102.0
 """Processing, transmission and a propagation of 100."""

@@ -10,7 +10,10 @@ from cubecast.protocol.vcube.cubecast.parameters import Detection
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.vocabulary import Start
-from cubecast.wire.codec import decode, encode
+from cubecast.wire.codec import codec_named
+
+decode = codec_named("cubecast").decode
+encode = codec_named("cubecast").encode
 
 GOOD = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x0f", (), (Start(1, b"\x0f"),), (), 0)
 

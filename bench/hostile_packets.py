@@ -12,7 +12,10 @@ import msgspec
 
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.vcube.cubecast.packets import PACKETS
-from cubecast.wire.codec import LIVE, codec_of, encode
+from cubecast.wire.codec import codec_named, codec_of
+
+LIVE = codec_named("cubecast")
+encode = codec_named("cubecast").encode
 
 Pick = Callable[[int], int]
 EVERY_PACKET = [(codec, cls) for codec in map(codec_of, map(find, FAMILIES)) for cls in codec.packets]

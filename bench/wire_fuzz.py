@@ -26,7 +26,9 @@ from cubecast.net.node import LiveNode
 from cubecast.net.port import GapNotice, Logged
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.protocol.vcube.cubecast.validation import Validator
-from cubecast.wire.codec import decode
+from cubecast.wire.codec import codec_named
+
+decode = codec_named("cubecast").decode
 
 DIMENSION = 3
 ATTACKERS = range(4, 8)

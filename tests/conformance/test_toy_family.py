@@ -1,15 +1,19 @@
 """A family in one file, flooding with a counter: it is simulated, tormented, judged and run live without a change
 anywhere else. Its name is where it is declared."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
+from aiohttp import ClientSession
 
+import cubecast
 from cubecast.check.checker import check_trace
 from cubecast.check.verdict import Verdict
-from cubecast.errors import LocalProtocolError, RemoteProtocolError
+from cubecast.errors import BadInput, LocalProtocolError, OutcomeUnknown, RemoteProtocolError
 from cubecast.experiments.swarm import swarm
 from cubecast.ids import MessageId
 from cubecast.protocol.contract import Handlers, Packet
@@ -18,8 +22,12 @@ from cubecast.protocol.family import Family, Nemesis, Population, Seat, Setup
 from cubecast.protocol.parameters import check_parameters, parameter
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_memory
-from cubecast.trace.reader import Trace
+from cubecast.trace.event import RunInfo
+from cubecast.trace.journal import collect
+from cubecast.trace.reader import Trace, read_trace
+from support.running import run
 
+PATHS = ("/", "/api/cube.json", "/api/topics.json", "/api/held.json", "/metrics", "/readyz", "/status.json")
 NAME = "conformance.test_toy_family:FLOOD"
 
 
@@ -123,6 +131,7 @@ FLOOD = Family(
     parameters=FloodParameters,
     population=Population(1, 1000),
     nemesis=Nemesis(("delay", "reorder", "slow", "duplicate", "crash"), joins=True, outsiders=True),
+    frees=Published,
     described="this file",
 )
 
@@ -146,3 +155,65 @@ def test_it_survives_node_churn():
 def test_it_is_tormented():
     *_, tally = swarm(NAME, 1, 100)
     assert tally.failure is None and tally.deliveries > 1000
+
+
+async def connected(*nodes: cubecast.Node) -> None:
+    """Wait until every node has links to all others."""
+    async with asyncio.timeout(60):
+        for node in nodes:
+            while sum(member["connected"] for member in (await node.status())["members"]) < len(nodes):
+                await asyncio.sleep(0)
+
+
+def test_it_runs_live_with_thin_clients_a_journal_and_pages(tmp_path):
+    async def main() -> None:
+        options: dict[str, Any] = {"protocol": NAME, "parameters": {"copies": "2"}, "journal": tmp_path / "journals"}
+        async with AsyncExitStack() as stack:
+            ann = await stack.enter_async_context(cubecast.Node(**options, http="127.0.0.1:0"))
+            others = [await stack.enter_async_context(cubecast.Node(**options, join=[ann.address])) for _ in range(2)]
+            nodes = (ann, *others)
+            await connected(*nodes)
+            heard = [node.subscribe("chat", gaps="raise") for node in nodes]
+            thin = await stack.enter_async_context(cubecast.connect(others[0].address))
+            heard.append(thin.subscribe("chat", gaps="raise"))
+            for one in heard:
+                await one.ready()
+            for number in range(20):
+                await nodes[number % 3].publish("chat", number)
+            await thin.publish("chat", "last")
+            for one in heard:
+                got = [(await one.next(30)).data for _ in range(21)]
+                assert sorted(map(str, got)) == sorted(map(str, [*range(20), "last"]))
+            with pytest.raises(OutcomeUnknown, match="flood"):
+                await ann.publish("quiet", 1, wait="stable")
+            with pytest.raises(BadInput, match="follows no patterns"):
+                ann.subscribe("chat.>")
+            async with ClientSession() as session:
+                for path in (
+                    "/",
+                    "/api/cube.json",
+                    "/api/topics.json",
+                    "/api/held.json",
+                    "/metrics",
+                    "/readyz",
+                    "/status.json",
+                ):
+                    async with session.get(f"http://{(await ann.status())['http']}{path}") as answer:
+                        assert answer.status == 200, path
+
+    run(main())
+    family = FLOOD
+    collect(tmp_path / "journals", tmp_path / "trace", RunInfo("live", family.name, family.promises))
+    report = check_trace(read_trace(tmp_path / "trace"))
+    assert report.verdict is Verdict.VALID and report.deliveries == 63
+
+
+def test_nodes_that_run_something_else_are_refused_in_one_line():
+    async def main() -> None:
+        async with cubecast.Node() as cube, cubecast.Node(protocol=NAME) as flood:
+            for node, options in ((cube, {"protocol": NAME}), (flood, {})):
+                other = cubecast.Node(join=[node.address], **options)
+                with pytest.raises(BadInput, match=r"this cluster runs .*: start with --protocol"):
+                    await other.start()
+
+    run(main())

@@ -6,6 +6,7 @@ from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.outgoing import ENOUGH
+from cubecast.protocol.families import find
 from support.cluster import cluster
 from support.running import run
 
@@ -47,9 +48,29 @@ def test_a_node_that_listens_everywhere_says_where_it_is_found():
 
 @pytest.mark.parametrize("dimension", range(1, 14))
 def test_acknowledgements_kept_at_every_level_arrive_before_the_retry(dimension):
-    parameters = NodeConfig(retry=0.1, ack_delay=0.09).parameters(dimension, 0)
-    assert 0 < parameters.ack_delay * dimension < parameters.retry
-    assert NodeConfig().parameters(6, 0).ack_delay == NodeConfig().ack_delay
+    chosen = NodeConfig(retry=0.1, ack_delay=0.09).chosen(dimension)
+    assert 0 < float(chosen["ack_delay"]) * dimension < float(chosen["retry"])
+    assert float(NodeConfig().chosen(6)["ack_delay"]) == NodeConfig().ack_delay
+
+
+def test_the_defaults_of_a_node_are_those_its_protocol_declares():
+    declared = find("cubecast").settings
+    for name, text in NodeConfig().chosen(6).items():
+        assert declared[name].parse(text) == declared[name].live, name
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"protocol": "pigeon"}, "there are cubecast"),
+        ({"protocol": "vcube-ps"}, "runs in the simulator only; live nodes run cubecast"),
+        ({"parameters": {"colour": "red"}}, "has no parameter 'colour'"),
+        ({"parameters": {"window": "0"}}, "window takes a whole number from 1"),
+    ],
+)
+def test_protocols_and_parameters_that_cannot_be_are_refused(settings, told):
+    with pytest.raises(BadInput, match=told):
+        NodeConfig(**settings)
 
 
 @pytest.mark.parametrize("most", [1, ENOUGH])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.handshake import decode_answer, decode_opening
-from cubecast.wire.codec import decode, encode
+from support.live_codec import decode, encode
 
 
 def pick_from(data: st.DataObject):

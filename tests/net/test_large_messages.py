@@ -11,8 +11,9 @@ from cubecast.protocol.effects import Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.vocabulary import Start
-from cubecast.wire.codec import MAX_PACKET_BYTES, encode
+from cubecast.wire.codec import MAX_PACKET_BYTES
 from support.cluster import FAST
+from support.live_codec import encode
 from support.running import run
 
 DIMENSION = 11

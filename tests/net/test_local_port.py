@@ -11,9 +11,10 @@ from cubecast.net.gateway_messages import encode
 from cubecast.net.local_port import LocalPort
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.turn import Turn
+from cubecast.protocol.families import find
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.wire.codec import encode as packed
+from support.live_codec import encode as packed
 from support.running import run
 
 
@@ -80,7 +81,7 @@ def test_what_a_port_says_of_itself_is_bounded():
 def test_a_bad_publication_that_had_to_wait_does_not_fail_its_reader():
     async def main():
         machine = Cubecast(1, Parameters(1, founders=0b11))
-        driver = Driver(machine, a_port(), lambda *_: None, Turn(), deferral_budget=1000)
+        driver = Driver(machine, find("cubecast"), a_port(), lambda *_: None, Turn(), deferral_budget=1000)
         driver.hold_back("t")
         unaddressed = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x01", (), (), (), 0)
         driver.packets(0, [packed(unaddressed)])

@@ -6,31 +6,40 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError, TraceError
 from cubecast.ids import MessageId
+from cubecast.net.driver import INPUTS
 from cubecast.net.framing import Splitter, framed
 from cubecast.net.input_log import InputLog, encode_effects
 from cubecast.net.patterns import Selection
 from cubecast.net.replay import replay, replay_all
+from cubecast.net.seating import Seating
 from cubecast.protocol.effects import Deliver, Send
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Convoy, Hello, WaveAck
-from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Start
-from cubecast.wire.codec import decode, encode
+from support.live_codec import decode, encode
 
-PARAMETERS = Parameters(1, founders=0b10, detection=Detection.DIAGNOSIS, round_length=1.0, patience=3.0)
+CHOSEN = {"round_length": "1.0", "patience": "3.0"}
+SEATING = Seating("cubecast", CHOSEN, 1, 0, 1, is_founder=True, contacts=(), seed="7")
+
+
+def asking(machine):
+    def ask(name, now, arguments):
+        if name == "packet":
+            return machine.on_packet(now, *arguments)
+        return machine.handle(now, INPUTS[name](*arguments))
+
+    return ask
 
 
 def recorded(directory):
     """A founder that somebody joins, who then says something, and something impossible."""
-    machine = Cubecast(1, PARAMETERS)
-    log = InputLog(directory, machine, PARAMETERS, b"instance")
+    machine = SEATING.machine()
+    log = InputLog(directory, SEATING, b"instance")
     said = Publication(0, (), "t.a", MessageId(0, 0, 1), (b"x",), b"\x03", (), (Start(1, b"\x03"),), (), 0)
 
     def step(name, now, *arguments):
-        entry = machine.on_packet if name == "packet" else getattr(machine, name)
-        log.step(entry, name, now, arguments)
+        log.step(asking(machine), name, now, arguments)
 
     def hear(now, packet):
         step("packet", now, 0, decode(encode(packet)))
@@ -59,21 +68,22 @@ def test_the_same_inputs_give_the_same_effects(tmp_path):
 def test_when_a_packet_came_is_no_effect():
     packet = decode(encode(Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x03", (), (), (), 0)))
     delivered = [Deliver("t", packet.message, packet.payloads, packet)]
-    before = encode_effects(delivered)
+    before = encode_effects(delivered, encode)
     packet.born = 7.0
-    assert encode_effects(delivered) == before
+    assert encode_effects(delivered, encode) == before
 
 
 def test_a_node_that_aggregates_is_replayed_as_one(tmp_path):
-    parameters = replace(PARAMETERS, founders=0b11, aggregation=Aggregation.ON, max_batch=1)
-    machine = Cubecast(1, parameters)
-    log = InputLog(tmp_path, machine, parameters, b"instance")
-    log.step(machine.publish, "publish", 0.0, ("t", (b"y", b"z")))
+    seating = replace(SEATING, parameters=CHOSEN | {"aggregation": "on", "max_batch": "1", "eager": "0"})
+    ask, log = asking(seating.machine()), InputLog(tmp_path, seating, b"instance")
+    log.step(ask, "on_start", 0.0, ())
+    log.step(ask, "packet", 0.5, (0, decode(encode(Hello(0, ())))))
+    log.step(ask, "publish", 1.0, ("t", (b"y", b"z")))
     answer = decode(encode(WaveAck(0, (), "t", 0, 1, (Entry(0, 0, 1, True),))))
-    effects = log.step(machine.on_packet, "packet", 1.0, (0, answer))
+    effects = log.step(ask, "packet", 2.0, (0, answer))
     log.close()
     assert any(isinstance(one, Send) and isinstance(one.packet, Convoy) for one in effects), "or nothing is tested"
-    assert replay_all(tmp_path) == (2, [])
+    assert replay_all(tmp_path) == (4, [])
 
 
 @pytest.mark.parametrize("missing", [3, 4, 7])

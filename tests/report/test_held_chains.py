@@ -6,8 +6,8 @@ from rich.console import Console
 
 from cubecast.api.connect import connect
 from cubecast.report.held_chains import held_across, print_held
-from cubecast.wire.codec import decode
 from support.cluster import cluster
+from support.live_codec import decode
 from support.running import run, until
 
 

@@ -96,6 +96,23 @@ def test_protocol_families_do_not_know_each_other(module: Module):
         assert not others, f"{module.path} reaches into another family: {others}"
 
 
+NAMES_A_FAMILY = ("experiments", "report", "protocol")
+STILL_NAMED = {
+    "sim.plots": "faults planned for one protocol's trees",
+    "sim.swarm": "masks of nodes",
+    "sim.faults": "masks of nodes",
+    "sim.fault_injection": "masks of nodes",
+}
+
+
+@ALL
+def test_what_runs_families_names_none(module: Module):
+    if module.room not in NAMES_A_FAMILY and not module.name.startswith("sim.kernels."):  # mirrors of one machine each
+        named = [f"line {line}: {name}" for name, line in own_imports(module) if _family(name) is not None]
+        assert not named or module.name in STILL_NAMED, f"{module.path} names a family: {named}"
+        assert named or module.name not in STILL_NAMED, f"{module.name} names none any more: take it off the list"
+
+
 def test_wire_takes_only_message_types_from_the_protocols():
     for module in modules():
         if module.room == "wire":

@@ -15,7 +15,8 @@ from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publica
 from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
 from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
-from cubecast.wire.codec import LIVE, MAX_PACKET_BYTES, Codec, codec_of
+from cubecast.wire.codec import MAX_PACKET_BYTES, Codec, codec_of
+from support.live_codec import LIVE
 
 CODEC = Codec((Pub, PubAck, Sub, Uns, OperationAck, Test, TestReply, Membership))
 decode, encode = CODEC.decode, CODEC.encode

@@ -11,6 +11,7 @@ from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.framing import MAX_FRAME
+from cubecast.net.handshake import MAX_DIMENSION
 from cubecast.net.log.retention import Retention
 from cubecast.net.origins import check_origin
 from cubecast.net.outgoing import ENOUGH
@@ -20,9 +21,10 @@ from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.values import Unfit, check_range
-from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
-from cubecast.protocol.vcube.topology import MAX_DIMENSION
+from cubecast.protocol.families import FAMILIES, find
 
+DEFAULT_PROTOCOL = "cubecast"
+"""The settings from `window` to `patience` are its parameters."""
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
 MOST_BATCH_BYTES = 512 << 10
@@ -47,6 +49,10 @@ class NodeConfig:
     """Where to dial a peer instead of at its own address, for tunnels and test proxies."""
     node: NodeId | None = setting(None, least=0, most=(1 << MAX_DIMENSION) - 1)
     """The id to hold; without, one is assigned."""
+    protocol: str = DEFAULT_PROTOCOL
+    """What the cluster runs; `cubecast protocols` lists what there is. All nodes of a cluster run the same."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Of that protocol, by name, as `cubecast protocols NAME` shows them."""
     cluster: str = "cubecast"
     """The cluster's name, 1 to 64 characters; nodes and clients of other clusters are refused."""
     dimension: int = setting(6, least=1, most=MAX_DIMENSION)
@@ -145,6 +151,8 @@ class NodeConfig:
         for pattern in (*self.log, *self.retention):
             check_pattern(pattern)
         object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))
+        check_protocol(self.protocol)
+        find(self.protocol).chosen(self.chosen(self.dimension), live=True)
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name (`cluster`) has 1 to 64 characters")
         if self.patience < 2 * self.round_length:
@@ -153,22 +161,27 @@ class NodeConfig:
                 f"or every late answer is a crash; it is {self.patience}"
             )
 
-    def parameters(self, dimension: int, founders: int) -> Parameters:
-        """The protocol's own."""
-        return Parameters(
-            dimension,
-            founders=founders,
-            window=self.window,
-            eager=self.eager,
-            calm=self.calm,
-            direct=self.direct,
-            max_batch=self.max_batch,
-            max_batch_bytes=self.max_batch_bytes,
-            aggregation=Aggregation.ON if self.aggregation else Aggregation.OFF,
-            retry=self.retry,
-            # Kept at every level of a tree they must still arrive before the publisher repeats itself.
-            ack_delay=min(self.ack_delay, self.retry / (dimension + 1)),
-            detection=Detection.DIAGNOSIS,
-            round_length=self.round_length,
-            patience=self.patience,
-        )
+    def chosen(self, dimension: int) -> dict[str, str]:
+        """The protocol's parameters as text, without those that keep their default."""
+        if self.protocol != DEFAULT_PROTOCOL:
+            return dict(self.parameters)
+        mine = {name: _text(getattr(self, name)) for name in find(self.protocol).settings if hasattr(self, name)}
+        # Kept at every level of a tree they must still arrive before the publisher repeats itself.
+        mine["ack_delay"] = _text(min(self.ack_delay, self.retry / (dimension + 1)))
+        return mine | self.parameters
+
+    @property
+    def signature(self) -> str:
+        """What nodes that understand each other have in common."""
+        family = find(self.protocol)
+        return family.signature(family.chosen(self.chosen(self.dimension), live=True))
+
+
+def _text(value: object) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def check_protocol(name: str) -> None:
+    if not find(name).live:
+        able = [one for one in FAMILIES if find(one).live]
+        raise BadInput(f"{name} runs in the simulator only; live nodes run {', '.join(able)}")

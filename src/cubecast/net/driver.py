@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.turn import Turn
+from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import (
     Acknowledged,
     CancelTimer,
@@ -36,10 +37,19 @@ from cubecast.protocol.effects import (
     Unlink,
     Unsubscribed,
 )
-from cubecast.protocol.vcube.cubecast.inspection import published, reached
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
+from cubecast.protocol.family import Family
+from cubecast.protocol.inputs import (
+    Expelled,
+    Follow,
+    PeerDown,
+    PeerUp,
+    Publish,
+    Start,
+    Subscribe,
+    Timer,
+    Unsubscribe,
+)
+from cubecast.wire.codec import MAX_PACKET_BYTES, codec_of
 
 if TYPE_CHECKING:
     from cubecast.net.input_log import InputLog
@@ -48,13 +58,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+INPUTS: dict[str, Any] = {
+    "on_start": Start,
+    "on_timer": Timer,
+    "on_peer_up": PeerUp,
+    "on_peer_down": PeerDown,
+    "on_expelled": Expelled,
+    "publish": Publish,
+    "subscribe": Subscribe,
+    "unsubscribe": Unsubscribe,
+    "follow": Follow,
+}
+"""By the names that records of inputs use."""
+
 
 class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
-    def on_deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None
-    ) -> None: ...
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any) -> None: ...
     def on_published(self, topic: Topic, count: int) -> None: ...
     def on_acknowledged(self, topic: Topic, counter: int) -> None: ...
     def on_failed(self, topic: Topic, count: int, reason: str) -> None: ...
@@ -68,7 +89,8 @@ class Listener(Protocol):
 class Driver:
     def __init__(
         self,
-        machine: Cubecast,
+        machine: Machine,
+        family: Family,
         listener: Listener,
         send: Callable[[tuple[NodeId, ...], bytes], None],
         turn: Turn,
@@ -78,6 +100,10 @@ class Driver:
         recorder: "InputLog | None" = None,
     ) -> None:
         self.machine = machine
+        self.inspector = family.inspect(machine)
+        self.codec = codec_of(family)
+        self._decode, self._encode = self.codec.decode, self.codec.encode
+        self._frees_at_once, self._frees_by_release = family.frees is Published, family.frees is Released
         self._listener = listener
         self._send = send
         self._turn = turn
@@ -99,6 +125,8 @@ class Driver:
         self.on_broken: Callable[[Exception], None] = lambda error: None
         """Told when a step failed; nothing is done any more."""
         self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
+        self.on_link: Callable[[NodeId, bool], None] = lambda peer, kept: None
+        """Told which peers the machine wants to keep a connection to."""
         self.watcher: Callable[[], None] | None = None
         """Called after each step, while somebody waits for what steps bring about."""
 
@@ -112,10 +140,10 @@ class Driver:
         turn.is_held, turn.is_short = True, len(frames) == 1
         try:
             for frame in frames:
-                packet = decode(frame)
+                packet = self._decode(frame)
                 packet.born = now
-                if self._deferred and packet.publication and packet.topic in self._deferred:
-                    self._defer(sender, packet, frame)
+                if self._deferred and (held_by := self._held_by(packet)) is not None:
+                    self._defer(held_by, sender, packet, frame)
                 elif self._is_busy or self._journal or self._recorder or self.watcher:
                     self._input("packet", now, sender, packet)
                 else:
@@ -173,14 +201,20 @@ class Driver:
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
         if self._journal is not None:
             self._journal.input(name, now, arguments)  # on disk with the step's effects, not before
-        entry = self.machine.on_packet if name == "packet" else getattr(self.machine, name)
         recorder = self._recorder
-        effects = entry(now, *arguments) if recorder is None else recorder.step(entry, name, now, arguments)
+        effects = (
+            self._ask(name, now, arguments) if recorder is None else recorder.step(self._ask, name, now, arguments)
+        )
         if self.meter is not None:
             self.meter.step(name, now, arguments, effects)
         self._apply(now, effects)
         if self.watcher is not None:
             self.watcher()
+
+    def _ask(self, name: str, now: float, arguments: Sequence[Any]) -> Effects:
+        if name == "packet":
+            return self.machine.on_packet(now, *arguments)
+        return self.machine.handle(now, INPUTS[name](*arguments))
 
     def stop(self) -> None:
         self._stopped = True
@@ -197,8 +231,7 @@ class Driver:
 
     def begin_journal(self, journal: "Journal") -> None:
         """In the middle of this life; whatever happens from now on is written."""
-        life = self.machine.life
-        journal.began_late(monotonic(), published(life), reached(life))
+        journal.began_late(monotonic(), self.inspector.published(), self.inspector.reached())
         self._journal = journal
 
     def end_journal(self, *, at_rest: bool, switched_off: bool = False) -> None:
@@ -243,7 +276,7 @@ class Driver:
             frame = waiting.pop(key)
             self.deferred_bytes -= len(frame)
             try:
-                packet, now = decode(frame), monotonic()
+                packet, now = self._decode(frame), monotonic()
                 packet.born = now
                 self._input("packet", now, key[0], packet)
             except RemoteProtocolError as error:  # of the peer's making, and not for the reader who made room
@@ -258,9 +291,13 @@ class Driver:
         """Per topic, the publications that wait outside the machine."""
         return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
 
-    def _defer(self, sender: NodeId, packet: Any, frame: bytes) -> None:
+    def _held_by(self, packet: Any) -> Topic | None:
+        """The topic because of which it has to wait."""
+        return next((one.topic for one in packet.carried() if one.topic in self._deferred), None)
+
+    def _defer(self, topic: Topic, sender: NodeId, packet: Any, frame: bytes) -> None:
         """Keep the bytes only, and once: what is not acknowledged comes again and again."""
-        waiting, key = self._deferred[packet.topic], (sender, packet.message)
+        waiting, key = self._deferred[topic], (sender, packet.carried()[0].first)
         growth = len(frame) - len(waiting.get(key, b""))
         if self.deferred_bytes + growth <= self.deferral_budget:
             self.deferred_bytes += growth
@@ -283,13 +320,15 @@ class Driver:
                 packet = effect.packet
                 frame = packet.frame
                 if frame is None:
-                    frame = packet.frame = encode(packet)
+                    frame = packet.frame = self._encode(packet)
                 if len(frame) <= MAX_PACKET_BYTES:
                     self._send(effect.peers, frame)
                 else:  # whoever got it would hang up, again and again
                     log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
             elif type(effect) is Published:
                 listener.on_published(effect.topic, effect.count)
+                if self._frees_at_once:
+                    listener.on_acknowledged(effect.topic, effect.counter + effect.count - 1)
             else:
                 self._apply_rare(effect)
 
@@ -298,6 +337,13 @@ class Driver:
         match effect:
             case Acknowledged(topic, counter):
                 listener.on_acknowledged(topic, counter)
+            case Released(topic, counter):
+                if self._frees_by_release:
+                    listener.on_acknowledged(topic, counter)
+            case Link(peer):
+                self.on_link(peer, True)
+            case Unlink(peer):
+                self.on_link(peer, False)
             case SetTimer(timer, at):
                 self._set_timer(timer, at)
             case Failed(topic, _, count, reason):
@@ -317,7 +363,7 @@ class Driver:
                 self._cancel_timer(timer)
             case Observe("suspect", _, _, peer):
                 self.on_suspect(peer)
-            case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published() | Released() | Link() | Unlink():
+            case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published():
                 pass  # of interest to the trace only, or applied already
             case _:
                 assert_never(effect)
@@ -325,7 +371,7 @@ class Driver:
     def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
         for effect in effects:
             if isinstance(effect, Send) and effect.packet.frame is None:
-                effect.packet.frame = encode(effect.packet)
+                effect.packet.frame = self._encode(effect.packet)
         try:
             journal.effects(now, effects)
         except OSError as error:

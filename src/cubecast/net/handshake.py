@@ -10,11 +10,13 @@ import msgspec
 from msgspec import Meta
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.protocol.vcube.topology import MAX_DIMENSION
 
+MAX_DIMENSION = 13
 VERSION = 1
 OLDEST_VERSION = 1
 MAGIC = "cubecast"
+OLD_PROTOCOL = "cubecast"
+"""What a node runs that does not say so."""
 UNHEARD_OF = -1
 """The incarnation of a place that is known from a cluster file only: whoever lives there is newer."""
 LAST_INCARNATION = (1 << 31) - 1
@@ -47,6 +49,8 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="node"):
     newest: Version
     cluster: Name
     place: Place
+    protocol: Name = OLD_PROTOCOL
+    """What it runs, with a number for the parameters that must agree."""
 
 
 class JoinRequest(msgspec.Struct, frozen=True, array_like=True, tag="join"):
@@ -59,6 +63,7 @@ class JoinRequest(msgspec.Struct, frozen=True, array_like=True, tag="join"):
     """The id it would like, or None."""
     attempt: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0
     """How often it was refused before."""
+    protocol: Name = OLD_PROTOCOL
 
 
 class ClientGreeting(msgspec.Struct, frozen=True, array_like=True, tag="client"):
@@ -173,3 +178,13 @@ def objection(opening: Opening, cluster: str) -> Refused | None:
         # Its name is not for everybody who calls.
         return Refused(f"this node does not belong to cluster {opening.cluster!r}; name its own", retry=False)
     return None
+
+
+def protocol_objection(opening: Greeting | JoinRequest, protocol: str) -> Refused | None:
+    """Nodes that run something else do not understand each other."""
+    if opening.protocol == protocol:
+        return None
+    ours, theirs = (one.partition("/")[0] for one in (protocol, opening.protocol))
+    if ours != theirs:
+        return Refused(f"this cluster runs {ours}, not {theirs}: start with --protocol {ours}", retry=False)
+    return Refused(f"parameters of {ours} that must be the same on all nodes differ; compare the settings", retry=False)

@@ -7,29 +7,25 @@ step's effects are carried out, so the record of a killed node lacks at most wha
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.framing import framed
 from cubecast.net.patterns import Selection
+from cubecast.net.seating import Seating
 from cubecast.protocol.effects import Deliver, Effects, Send
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
-from cubecast.wire.codec import encode
+from cubecast.protocol.families import find
+from cubecast.wire.codec import codec_of
 
 log = logging.getLogger(__name__)
 
 INPUTS_SUFFIX = ".inputs"
 
-
-class LogHeader(msgspec.Struct, array_like=True):
-    node: int
-    incarnation: int
-    parameters: dict[str, Any]
+Ask: TypeAlias = Callable[[str, float, Sequence[Any]], Effects]
+"""(name of the input, when, its arguments) → what the machine answers."""
 
 
 class LogStep(msgspec.Struct, array_like=True):
@@ -44,15 +40,15 @@ class LogStep(msgspec.Struct, array_like=True):
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_effects(effects: Effects) -> bytes:
+def encode_effects(effects: Effects, packed: Callable[[Any], bytes]) -> bytes:
     """Equal effects give equal bytes; packets count as what goes over the wire."""
-    return _encode([_plain(effect) for effect in effects])
+    return _encode([_plain(effect, packed) for effect in effects])
 
 
-def _plain(effect: Any) -> list[Any]:
+def _plain(effect: Any, packed: Callable[[Any], bytes]) -> list[Any]:
     if isinstance(effect, Send):
         if effect.packet.frame is None:
-            effect.packet.frame = encode(effect.packet)
+            effect.packet.frame = packed(effect.packet)
         return ["Send", effect.peers, effect.packet.frame]
     if isinstance(effect, Deliver):
         return ["Deliver", effect.topic, effect.message, effect.payloads]  # not the packet, which tells when it came
@@ -69,21 +65,22 @@ def _plain_arguments(name: str, arguments: Sequence[Any]) -> list[Any]:
 class InputLog:
     """Stands between a driver and its machine."""
 
-    def __init__(self, directory: Path, machine: Cubecast, parameters: Parameters, instance: bytes) -> None:
+    def __init__(self, directory: Path, seating: Seating, instance: bytes) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        name = f"node-{machine.node:05d}-{machine.incarnation:05d}-{instance.hex()[:8]}{INPUTS_SUFFIX}"
+        name = f"node-{seating.node:05d}-{seating.incarnation:05d}-{instance.hex()[:8]}{INPUTS_SUFFIX}"
         self._file: int | None = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._write(LogHeader(machine.node, machine.incarnation, asdict(parameters)))
+        self._packed = codec_of(find(seating.protocol)).encode
+        self._write(seating)
 
-    def step(self, entry: Callable[..., Effects], name: str, now: float, arguments: Sequence[Any]) -> Effects:
+    def step(self, ask: Ask, name: str, now: float, arguments: Sequence[Any]) -> Effects:
         """Let the machine take the step, and remember it."""
         told = _plain_arguments(name, arguments)
         try:
-            effects = entry(now, *arguments)
+            effects = ask(name, now, arguments)
         except RemoteProtocolError:
             self._write(LogStep(name, now, told, b""))
             raise
-        self._write(LogStep(name, now, told, encode_effects(effects)))
+        self._write(LogStep(name, now, told, encode_effects(effects, self._packed)))
         return effects  # even if they could not be written down: the machine relies on them being carried out
 
     def close(self) -> None:
@@ -91,7 +88,7 @@ class InputLog:
             os.close(self._file)
             self._file = None
 
-    def _write(self, record: LogHeader | LogStep) -> None:
+    def _write(self, record: Seating | LogStep) -> None:
         data = framed(_encode(record))
         try:
             while data and self._file is not None:

@@ -91,7 +91,9 @@ async def _ask_members(
     attempts: int = ATTEMPTS,
 ) -> Admission:
     problem, is_silent = "", False
-    request = JoinRequest(MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt)
+    request = JoinRequest(
+        MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt, config.signature
+    )
     for turn in range(attempts):
         hopeless = 0
         for member in members:

@@ -26,7 +26,7 @@ from cubecast.protocol.effects import (
     Unlink,
     Unsubscribed,
 )
-from cubecast.protocol.vcube.cubecast.inspection import Reached
+from cubecast.protocol.inspector import Reached
 from cubecast.trace.journal import JournalWriter
 from cubecast.trace.partial import BASE, OFF
 from cubecast.trace.schema import Kind, digest_of

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
+from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
@@ -26,7 +26,9 @@ from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import NOBODY, Subscriptions
 from cubecast.net.turn import Turn
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.protocol.effects import Acknowledged
+from cubecast.protocol.families import find
+from cubecast.protocol.inputs import Follow
 from cubecast.wire.codec import MAX_PACKET_BYTES
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ class LocalPort:
 
     def __init__(self, config: NodeConfig, call: Call, hold_back: Call, let_through: Call) -> None:
         self._config = config
+        family = find(config.protocol)
+        self._requests, self._learns_stability = family.requests, family.frees is Acknowledged
         self._unquestioned = min(LARGE, config.max_payload)
         self._call = call
         self._hold_back = hold_back
@@ -89,6 +93,8 @@ class LocalPort:
 
     def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
         self._check_open()
+        if is_pattern(pattern) and Follow not in self._requests:
+            raise BadInput(f"{self._config.protocol} follows no patterns; name the topics, or run cubecast")
         replay = None if since is None else self._replay(pattern, sink, since)
         number = self._subscriptions.open(pattern, replay or sink)
         if replay is not None:
@@ -244,6 +250,9 @@ class LocalPort:
             nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             nothing.set_result(None)
             return nothing
+        if not self._learns_stability:
+            name = find(self._config.protocol).name
+            raise OutcomeUnknown(f"{name} never learns whether everybody has a publication; it was handed over")
         if out.pending:
             self.departures.hurry()
         return out.when_stable(accepted)
@@ -291,9 +300,7 @@ class LocalPort:
 
     # What the machine says
 
-    def on_deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None = None
-    ) -> None:
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any = None) -> None:
         recorder = self.recorder
         if recorder is None:
             audience = self._subscriptions.by_topic.get(topic)
@@ -303,9 +310,7 @@ class LocalPort:
         elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
 
-    def deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None = None
-    ) -> None:
+    def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any = None) -> None:
         """Into the log, where there is one, and to everybody who listens."""
         logged, recorder = None, self.recorder
         if recorder is not None:

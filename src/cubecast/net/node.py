@@ -25,14 +25,15 @@ from cubecast.net.memory import claim, remember
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
+from cubecast.net.seating import Seating
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.exposure import exposures
 from cubecast.net.security.login import node_login
 from cubecast.net.security.security import Security
 from cubecast.net.settings.reloading import Prepare
 from cubecast.net.status import describe
-from cubecast.protocol.vcube.cubecast.inspection import destinations
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.families import find
+from cubecast.protocol.inspector import Inspector
 
 if TYPE_CHECKING:
     from cubecast.net.observe.observer import Observer
@@ -68,7 +69,7 @@ class LiveNode:
         self.port.on_new_incarnation = self._on_new_incarnation
         self.port.on_status = self.status
         self.port.on_close = self.close
-        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.machine.envelope_bytes(topic)
+        self.port.envelope = lambda topic: 0 if self._driver is None else self._driver.inspector.envelope_bytes(topic)
         self.port.reaches = self._reaches
         self.clients = Clients(
             self.port, self._who, most=config.max_clients, budget=config.client_budget, is_known=self._knows
@@ -104,7 +105,7 @@ class LiveNode:
     def _reaches(self, topic: Topic) -> bool:
         """Does a publication on the topic, as it leaves now, reach any subscriber?"""
         me = self.place.node
-        return any(node != me for node in destinations(self.machine.life, topic)) or self.port.hears(topic)
+        return self.inspector.reaches(topic, me) or self.port.hears(topic)
 
     # Life
 
@@ -146,14 +147,14 @@ class LiveNode:
         recorder = self.port.recorder
         if recorder is not None:
             await recorder.ready()
-            await self._acquaintances.appear(lambda: self.machine.living)
+            await self._acquaintances.appear(lambda: self.inspector.living)
             login = node_login(self.config.tls)
             await recorder.fill(self.port.surroundings(self._living_members, login))
         self._is_filled = True
 
     def _living_members(self) -> dict[bytes, Address]:
         """Where the others are, as far as they are held to live, by instance."""
-        places = [self._directory.places[node] for node in self.machine.living if node != self.place.node]
+        places = [self._directory.places[node] for node in self.inspector.living if node != self.place.node]
         return {place.instance: Address.parse(place.address) for place in places if place.instance}
 
     async def _open_eyes(self) -> None:
@@ -181,9 +182,8 @@ class LiveNode:
         self._directory.learn(admission.places)
         self._directory.settle(Place(node, incarnation, self.instance, address))
         self._remember(incarnation)
-        founders = 1 << node if admission.is_founder else 0
-        parameters = config.parameters(admission.dimension, founders)
-        machine = Cubecast(node, parameters, incarnation=incarnation)
+        seating = Seating.of(config, admission, self.instance)
+        family, machine = find(config.protocol), seating.machine()
         journal, recorder = None, None
         if config.journal is not None:
             # Here, because it brings Parquet along, which a node that writes no trace does without.
@@ -196,11 +196,12 @@ class LiveNode:
                 raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None
         if config.inputs is not None:
             try:
-                recorder = InputLog(config.inputs, machine, parameters, self.instance)
+                recorder = InputLog(config.inputs, seating, self.instance)
             except OSError as error:
                 raise BadInput(f"inputs cannot be recorded in {config.inputs}: {error.strerror}") from None
         self._driver = Driver(
             machine,
+            family,
             self.port,
             self._peers.send,
             self._peers.turn,
@@ -211,10 +212,15 @@ class LiveNode:
         self._driver.watcher = self._stepped
         self._driver.on_suspect = self._on_suspect
         self._driver.on_broken = self._on_broken
+        self._driver.on_link = self._peers.keep
+        if self.port.recorder is not None:
+            self.port.recorder.codec = self._driver.codec
         if self.observer is not None:
             self.observer.attach(self._driver)
         self._events.packets = self._driver.packets
         self._driver.call("on_start")
+        if family.population.announced:
+            self._peers.reach(seating.contacts)
 
     def _leave_place(self) -> None:
         """Somebody else got the id first, so nothing of this belongs to its history."""
@@ -236,11 +242,15 @@ class LiveNode:
         return {} if me is None else {"node": me.node, "incarnation": me.incarnation}
 
     @property
-    def machine(self) -> Cubecast:
+    def machine(self) -> Any:
         """To look at, not to touch."""
+        return self.inspector.machine
+
+    @property
+    def inspector(self) -> Inspector:
         if self._driver is None:
             raise Closed("this node was not started")
-        return self._driver.machine
+        return self._driver.inspector
 
     @property
     def address(self) -> Address:
@@ -257,13 +267,13 @@ class LiveNode:
     def _who_fills(self) -> Accepted | None:
         """What a node is told that fills its log: it need not wait for this one's to be filled."""
         me, directory = self._directory.me, self._directory
-        if me is None or self._driver is None or not self._driver.machine.is_active:
+        if me is None or self._driver is None or not self._driver.inspector.is_active:
             return None
         places = list(directory.places.values())
         return Accepted(VERSION, me, directory.dimension, places, max_payload=self.config.max_payload)
 
     def _knows(self, topic: Topic) -> bool:
-        return self.port.publishes(topic) or (self._driver is not None and topic in self._driver.machine.life.topics)
+        return self.port.publishes(topic) or (self._driver is not None and topic in self._driver.inspector.topics)
 
     def status(self) -> dict[str, Any]:
         """This node and what it knows of the others, for people and programs. Times are in seconds."""
@@ -280,7 +290,7 @@ class LiveNode:
         """Why clients had better go elsewhere for now; none when they are welcome."""
         if self._closed or self._directory.me is None or self._driver is None:
             return ["this node is closed" if self._closed else "this node has no place yet"]
-        if not self._driver.machine.is_active:
+        if not self._driver.inspector.is_active:
             return ["not every living member knows this node yet"]
         if not self._is_filled:
             refill = None if self.port.recorder is None else self.port.recorder.returning.refill
@@ -394,9 +404,9 @@ class LiveNode:
     def _stepped(self) -> None:
         """Did the step end something somebody waits for?"""
         driver, active = self._driver, self._active
-        if driver is not None and driver.machine.is_active:
+        if driver is not None and driver.inspector.is_active:
             driver.watcher = None
-            log.info("takes part with nodes %s", driver.machine.living)
+            log.info("takes part with nodes %s", driver.inspector.living)
             self.port.open()
             self._acquaintances.note(self._directory, self._peers.left, self.machine.living)
             if active is not None and not active.done():

@@ -84,7 +84,7 @@ class Peers:
     def __init__(self, directory: Directory, events: Events, config: NodeConfig, security: Security) -> None:
         self._directory = directory
         self._events = events
-        self._cluster = config.cluster
+        self._cluster, self._protocol = config.cluster, config.signature
         self._security = security
         self._budget = config.peer_budget
         self._patience = config.patience
@@ -94,6 +94,8 @@ class Peers:
         self._quiet_until: dict[NodeId, float] = {}
         self._calling = asyncio.Semaphore(CALLS_AT_ONCE)
         self._closed = False
+        self.kept: set[NodeId] = set()
+        """Peers the machine keeps a link to: it is told at once when that is lost."""
         self.left: set[NodeId] = set()
         """Who said goodbye and did not come back."""
         self.dropped = 0
@@ -135,6 +137,23 @@ class Peers:
             dial.size += len(frame)
         else:
             self.dropped += 1
+
+    def reach(self, nodes: Iterable[NodeId]) -> None:
+        """Have links to these soon."""
+        for node in nodes:
+            if node not in self._links:
+                self._dial(node)
+
+    def keep(self, node: NodeId, kept: bool) -> None:
+        """The machine keeps a link to this peer, or does so no more; then the other end is told by its loss."""
+        if kept:
+            self.kept.add(node)
+            self.reach((node,))
+        elif node in self.kept:
+            self.kept.discard(node)
+            link = self._links.pop(node, None)
+            if link is not None:
+                link.close()
 
     def link(self, node: NodeId) -> Connection | None:
         return self._links.get(node)
@@ -251,7 +270,7 @@ class Peers:
         assert me is not None, "only a node with a place calls others"
         if place.address == me.address and node not in self._dial_through:
             raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
-        greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me)
+        greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me, self._protocol)
         address = self._dial_through.get(node) or Address.parse(place.address)
         secure = for_node(self._security, self._cluster)
         connection, answer = await call(address, greeting, budget=self._budget, secure=secure)
@@ -299,7 +318,11 @@ class Peers:
             if isinstance(error, RemoteProtocolError):
                 self._events.notice("refused-frame", node, str(error))
             self._events.notice("disconnected", node, str(error or "closed"))
-            self._dial(node)
+            if node in self.kept:
+                self.kept.discard(node)
+                self._events.down(node)
+            else:
+                self._dial(node)
 
     def _take_control(self, node: NodeId, frames: list[bytes]) -> list[bytes]:
         """Handle what is about links; the packets."""

@@ -26,6 +26,7 @@ from cubecast.net.handshake import (
     decode_proof,
     encode,
     objection,
+    protocol_objection,
 )
 from cubecast.net.peers import Peers
 from cubecast.net.security.door import OPEN_VISITOR, Visitor, admit, prove
@@ -43,6 +44,7 @@ NO_TLS = "this node speaks TLS only: name the authority of its certificate with 
 class Reception:
     def __init__(self, config: NodeConfig, directory: Directory, peers: Peers, security: Security) -> None:
         self._config = config
+        self._protocol = config.signature
         self._directory = directory
         self._peers = peers
         self._security = security
@@ -163,6 +165,8 @@ class Reception:
 
     def _take(self, connection: Connection, opening: Opening, visitor: Visitor | Refused) -> Refused | None:
         match opening:
+            case Greeting() | JoinRequest() if (other := protocol_objection(opening, self._protocol)) is not None:
+                return other
             case Greeting():
                 return self._security.objection(connection, opening) or self._peers.accept(connection, opening)
             case JoinRequest():

@@ -7,19 +7,21 @@ from typing import Any
 
 import msgspec
 
-from cubecast.errors import RemoteProtocolError, TraceError
+from cubecast.errors import CubecastError, RemoteProtocolError, TraceError
+from cubecast.net.driver import INPUTS
 from cubecast.net.framing import Splitter
-from cubecast.net.input_log import INPUTS_SUFFIX, LogHeader, LogStep, encode_effects
+from cubecast.net.input_log import INPUTS_SUFFIX, LogStep, encode_effects
 from cubecast.net.patterns import Selection
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Detection, Parameters
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.wire.codec import decode
+from cubecast.net.seating import Seating
+from cubecast.protocol.contract import Machine
+from cubecast.protocol.families import find
+from cubecast.protocol.inputs import Follow, Timer
+from cubecast.protocol.inspector import Inspector
+from cubecast.wire.codec import Codec, codec_of
 
 LONGEST_RECORD = 1 << 30
 _PIECE = 1 << 20
-_MODES = {"detection": Detection, "aggregation": Aggregation}
-_headers = msgspec.msgpack.Decoder(LogHeader)
+_headers = msgspec.msgpack.Decoder(Seating)
 _steps = msgspec.msgpack.Decoder(LogStep)
 
 
@@ -57,11 +59,13 @@ def replay_all(directory: Path) -> tuple[int, list[Difference]]:
 def replay(path: Path) -> tuple[int, Difference | None]:
     """How many steps agreed, and the first that did not."""
     records = _records(path)
-    machine = _machine(next(records, b""), path)
+    seating = _seating(next(records, b""), path)
+    machine, family = _machine(seating, path), find(seating.protocol)
+    inspector, codec = family.inspect(machine), codec_of(family)
     agreed = 0
     for record in records:
         told = _steps.decode(record)
-        replayed = _step(machine, told)
+        replayed = _step(machine, inspector, codec, told)
         if replayed != told.effects:
             return agreed, Difference(path, agreed, told, _readable(told.effects), _readable(replayed))
         machine.invariants()
@@ -80,32 +84,37 @@ def _records(path: Path) -> Iterator[bytes]:
                 raise TraceError(f"{path} is damaged: {error}") from None
 
 
-def _machine(record: bytes, path: Path) -> Cubecast:
+def _seating(record: bytes, path: Path) -> Seating:
     try:
-        header = _headers.decode(record)
-        chosen = {name: kind(header.parameters[name]) for name, kind in _MODES.items()}
-        parameters = Parameters(**header.parameters | chosen)
-    except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+        return _headers.decode(record)
+    except msgspec.MsgspecError as error:
         raise TraceError(f"{path} is no record of a node's inputs: {error}") from None
-    return Cubecast(header.node, parameters, incarnation=header.incarnation)
 
 
-def _step(machine: Cubecast, told: LogStep) -> bytes:
+def _machine(seating: Seating, path: Path) -> Machine:
+    try:
+        return seating.machine()
+    except CubecastError as error:
+        raise TraceError(f"{path} is no record of a node's inputs: {error}") from None
+
+
+def _step(machine: Machine, inspector: Inspector, codec: Codec, told: LogStep) -> bytes:
     arguments = told.arguments
     try:
         match told.name:
             case "packet":
                 sender, frame = arguments
-                effects = machine.on_packet(told.now, sender, decode(frame))
+                effects = machine.on_packet(told.now, sender, codec.decode(frame))
             case "on_timer":
-                effects = machine.on_timer(told.now, Timer(arguments[0]))
+                effects = machine.handle(told.now, Timer(inspector.timer(arguments[0])))
             case "follow":
-                effects = machine.follow(told.now, None if arguments[0] is None else Selection(arguments[0]))
+                interest = None if arguments[0] is None else Selection(arguments[0])
+                effects = machine.handle(told.now, Follow(interest))
             case name:
-                effects = getattr(machine, name)(told.now, *arguments)
+                effects = machine.handle(told.now, INPUTS[name](*arguments))
     except RemoteProtocolError:
         return b""
-    return encode_effects(effects)
+    return encode_effects(effects, codec.encode)
 
 
 def _readable(effects: bytes) -> Any:

@@ -29,7 +29,7 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
     me = directory.me
     if me is None or driver is None:
         raise Closed("this node has no place yet")
-    machine = driver.machine.describe(monotonic(), MOST_TOPICS)
+    machine = driver.inspector.describe(monotonic(), MOST_TOPICS)
     standings = {one["node"]: one for one in machine.pop("standings")}
     known = sorted(directory.places.values(), key=lambda place: place.node)
     queued = peers.queued
@@ -41,7 +41,7 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
         "dimension": directory.dimension,
         "members": [_member(place, me, standings.get(place.node), queued) for place in known],
         **machine,
-        "held": Chains(machine["held"], config, peers, driver).explained(MOST_SHOWN),
+        "held": Chains(machine["held"], peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(machine["held"]),
         "held_back": driver.held_back,
         "waiting": machine["waiting"][:MOST_SHOWN],

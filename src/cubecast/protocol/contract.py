@@ -13,6 +13,7 @@ from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Deliver, Effect, Effects, Send
 from cubecast.protocol.inputs import (
+    Expelled,
     Follow,
     Input,
     Leave,
@@ -62,6 +63,8 @@ class Carried(NamedTuple):
     topic: Topic
     first: MessageId
     messages: int
+    size: int = 0
+    """Bytes of their payloads, where the packet knows without much ado."""
 
 
 def messages_in(packet: Any) -> int:
@@ -133,6 +136,7 @@ _CALLS: dict[type, Callable[[Any, float, Any], Any]] = {
     Subscribe: _subscribe,
     Unsubscribe: lambda machine, now, given: _asked(machine, "unsubscribe")(now, given.topic),
     Follow: lambda machine, now, given: _asked(machine, "follow")(now, given.interest),
+    Expelled: lambda machine, now, given: _asked(machine, "on_expelled")(now, given.newest),
     Leave: lambda machine, now, _: _asked(machine, "leave")(now),
 }
 

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
+from zlib import crc32
 
 from cubecast.errors import BadInput
 from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.contract import Machine
+from cubecast.protocol.effects import Acknowledged
 from cubecast.protocol.inputs import Publish, Subscribe, Unsubscribe
+from cubecast.protocol.inspector import Inspector
 from cubecast.protocol.parameters import Parameter, choose, parameters_of
 
 MOST_NODES = 1 << 16
@@ -122,6 +125,12 @@ class Family:
     rests: Callable[[Any], bool] = lambda parameters: True
     """Whether it comes to rest, with these parameters, when nothing is asked of it; if not, a simulation needs a
     horizon."""
+    frees: type = Acknowledged
+    """The effect after which own publications take no more room: Acknowledged, Released, or at once, Published."""
+    live: bool = True
+    """Can be run by live nodes, which come one after another."""
+    inspect: Callable[[Any], Inspector] = Inspector
+    """How to look into a machine."""
     fifo: bool = False
     """Needs links that keep the order of what is sent."""
     population: Population = field(default_factory=Population)
@@ -142,6 +151,11 @@ class Family:
     def chosen(self, given: Mapping[str, str], *, live: bool = False) -> Any:
         """An instance of its parameters."""
         return self.parameters(**self.choose(given, live=live))
+
+    def signature(self, parameters: Any) -> str:
+        """Equal for nodes that understand each other: the name, and a number for what must agree."""
+        agreed = [f"{name}={getattr(parameters, name)}" for name, one in self.settings.items() if one.agree]
+        return f"{self.name}/{crc32(' '.join(agreed).encode()):08x}" if agreed else self.name
 
     def factory(self, setup: Setup, given: Mapping[str, str]) -> MakeMachine:
         """How to make the machines of this population, with these parameters changed."""

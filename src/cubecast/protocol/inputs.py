@@ -6,10 +6,10 @@ application may ask of it.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from cubecast.ids import NodeId, Topic
+from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.filters.values import Attributes
 
 Interest: TypeAlias = Callable[[Topic], bool]
@@ -21,7 +21,7 @@ class Start:
     """The node begins; nothing else comes before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Timer:
     """A timer that was set with `SetTimer` is due."""
 
@@ -42,13 +42,13 @@ class PeerDown:
     peer: NodeId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, for the reason given in `effects`
 class Publish:
     topic: Topic
     payloads: Sequence[bytes]
     hurry: bool = False
     """The application waits until these are stable."""
-    attributes: Attributes = field(default_factory=dict)
+    attributes: Attributes | None = None
     """What filters of subscriptions look at, the same for all of these messages."""
 
 
@@ -72,9 +72,16 @@ class Follow:
 
 
 @dataclass(frozen=True, slots=True)
+class Expelled:
+    """Incarnations of this id up to `newest` were lived already, as others know: come back as the next."""
+
+    newest: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The node ends on purpose: the machine may say goodbye; nothing else comes after it."""
 
 
 Request: TypeAlias = Publish | Subscribe | Unsubscribe | Follow | Leave
-Input: TypeAlias = Start | Timer | PeerUp | PeerDown | Request
+Input: TypeAlias = Start | Timer | PeerUp | PeerDown | Expelled | Request

@@ -69,7 +69,7 @@ class Recorder:
         batches = carried.carried()
         columns |= {"peer": peer, "messages": sum(batch.messages for batch in batches)}
         if len(batches) == 1:
-            ((topic, message, _),) = batches
+            ((topic, message, *_),) = batches
             self.about(node, incarnation, time, kind, topic, message, **columns)
         else:  # one row cannot name messages of several publishers
             topics = {batch.topic for batch in batches}

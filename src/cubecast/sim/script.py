@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.inputs import (
+    Expelled,
     Follow,
     Input,
     Leave,
@@ -115,8 +116,8 @@ class Witness:
                 return "follow", self._node, f"{getattr(interest, 'begin', '')}*"
             case Subscribe(topic) | Unsubscribe(topic):
                 return type(given).__name__.lower(), self._node, topic
-            case Leave():
-                return "leave", self._node
+            case Leave() | Expelled():
+                return type(given).__name__.lower(), self._node
             case _:
                 assert_never(given)
 

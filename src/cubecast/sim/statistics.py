@@ -39,7 +39,7 @@ class Statistics:
         if not packet.bundle:
             self.false_positives += packet.message.source != node
             return
-        for topic, message, _ in packet.carried():
+        for topic, message, *_ in packet.carried():
             key = (node, topic, message)
             if topic not in subscriptions:
                 self.false_positives += 1

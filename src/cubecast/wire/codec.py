@@ -43,6 +43,7 @@ class Codec:
         self.packets: list[type] = [cls for cls in packets if cls is not None]
         self._types = types or {}
         self._tags: dict[type, bytes] = {}
+        self._places: dict[tuple[type, str], int] = {}
         self._values: dict[type, Callable[[Any], Any]] = {}
         self._readers: list[tuple[type, Callable[[Any], Any], Callable[[Any], None]] | None] = []
         for tag, cls in enumerate(packets):
@@ -59,6 +60,13 @@ class Codec:
         """Of what travels of a packet, in its order."""
         hints = self._types.get(cls) or get_type_hints(cls)
         return {one.name: hints[one.name] for one in fields(cls) if one.init}
+
+    def place_of(self, cls: type, name: str) -> int:
+        """Which element of the array of such a packet this field is."""
+        found = self._places.get((cls, name))
+        if found is None:
+            found = self._places[cls, name] = list(self.field_types(cls)).index(name)
+        return found
 
     def tag(self, cls: type) -> int:
         return self._tags[cls][0]
@@ -92,9 +100,3 @@ def codec_of(family: Family) -> Codec:
 
 def codec_named(protocol: str) -> Codec:
     return codec_of(find(protocol))
-
-
-LIVE: Final = codec_named("cubecast")
-"""What live nodes run."""
-encode: Final = LIVE.encode
-decode: Final = LIVE.decode

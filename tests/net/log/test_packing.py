@@ -7,7 +7,7 @@ from cubecast.net.log.packing import LARGE, as_it_came
 from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, frames_of
 from cubecast.net.log.store import Store
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
-from cubecast.wire.codec import decode, encode
+from support.live_codec import LIVE, decode, encode
 from support.running import run
 
 ME = MessageId(3, 1, 70)
@@ -29,7 +29,7 @@ def frame_of(packed: Packed) -> bytes:
 @pytest.mark.parametrize("payloads", [[b"a" * 100] * 100, [b"", b"x", b"y" * 70_000], [b"small"]])
 def test_messages_are_the_same_whichever_way_they_were_packed(kind, payloads):
     arrived = decode(encode(packet(kind, payloads)))
-    packed = as_it_came(arrived.payloads, arrived)
+    packed = as_it_came(arrived.payloads, arrived, LIVE)
     record = decode_frame(frame_of(packed))
     assert (record.topic, record.first, record.payloads, record.offset, record.at) == ("news", ME, payloads, 5, 1.5)
     assert (packed.block is arrived.frame) == (len(arrived.frame) >= LARGE)
@@ -37,18 +37,18 @@ def test_messages_are_the_same_whichever_way_they_were_packed(kind, payloads):
 
 def test_an_own_publication_is_encoded_once():
     own = packet(Publication, [b"z" * 5000])
-    packed = as_it_came(own.payloads, own)
+    packed = as_it_came(own.payloads, own, LIVE)
     assert packed.block is own.frame
 
 
 def test_a_batch_without_a_packet_is_packed():
-    packed = as_it_came([b"a" * 5000], None)
+    packed = as_it_came([b"a" * 5000], None, LIVE)
     assert decode_frame(frame_of(packed)).payloads == [b"a" * 5000]
 
 
 @pytest.mark.parametrize("element", [0, 3, 200])
 def test_a_block_in_which_no_messages_are_is_broken_and_tells_whose_they_were(element):
-    whole = as_it_came([b"a" * 5000], packet(Publication, [b"a" * 5000]))
+    whole = as_it_came([b"a" * 5000], packet(Publication, [b"a" * 5000]), LIVE)
     with pytest.raises(Broken, match="holds no messages") as told:
         decode_frame(frame_of(whole._replace(element=element)))
     assert told.value.args[1].first == ME
@@ -58,7 +58,7 @@ def test_packets_are_read_back_from_the_disk(tmp_path):
     async def story():
         store = await Store.open(tmp_path)
         arrived = decode(encode(packet(Publication, [b"a" * 100] * 100)))
-        store.append_packed("news", ME, as_it_came(arrived.payloads, arrived), 1.0)
+        store.append_packed("news", ME, as_it_came(arrived.payloads, arrived, LIVE), 1.0)
         await store.synced(store.ticket)
         (record,) = await store.read("news", 60, 1)
         assert (record.first.counter, record.payloads) == (129, [b"a" * 100] * 41)
@@ -69,7 +69,7 @@ def test_packets_are_read_back_from_the_disk(tmp_path):
 
 def test_frames_of_several_batches_lie_one_behind_the_other():
     batches = [[b"a"], [b"b" * 70_000, b""], [b"c"] * 300]
-    packed = [as_it_came(payloads, None) for payloads in batches]
+    packed = [as_it_came(payloads, None, LIVE) for payloads in batches]
     entries = [Entry(f"topic {number}", 7, one.many, ME, 2.5, *one[1:]) for number, one in enumerate(packed)]
     pieces, lengths = frames_of(entries)
     data = b"".join(pieces)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.net.config import NodeConfig
 from cubecast.net.observe.chains import MOST_LINKS, Chains
 from cubecast.protocol.vcube.cubecast.inspection import describe_held
+from cubecast.protocol.vcube.cubecast.inspector import CubecastInspector
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
@@ -18,7 +18,7 @@ ALL = 0b1111
 
 
 def machine() -> Cubecast:
-    one = Cubecast(0, Parameters(2, founders=ALL, ids=ALL, window=4), initial={"t": ALL})
+    one = Cubecast(0, Parameters(2, founders=ALL, ids=ALL, window=4, retry=0.5, patience=3.0), initial={"t": ALL})
     one.on_start(0.0)
     return one
 
@@ -33,8 +33,8 @@ def publication(message: MessageId, *depends: MessageId, messages: int = 1) -> P
 
 def explained(one: Cubecast, connected: bool = True, most: int = 100) -> list[dict[str, Any]]:
     peers: Any = SimpleNamespace(is_connected=lambda node: connected)
-    driver: Any = SimpleNamespace(machine=one)
-    return Chains(describe_held(one.life, 3.0, ["t"]), NodeConfig(retry=0.5), peers, driver).explained(most)
+    driver: Any = SimpleNamespace(inspector=CubecastInspector(one))
+    return Chains(describe_held(one.life, 3.0, ["t"]), peers, driver).explained(most)
 
 
 def test_a_chain_is_followed_to_what_is_missing():

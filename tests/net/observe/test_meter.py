@@ -7,13 +7,14 @@ import pytest
 from cubecast.ids import MessageId
 from cubecast.net.observe.histogram import BOUNDS, Histogram, percentile
 from cubecast.net.observe.meter import Meter
+from cubecast.protocol.vcube.cubecast.inspector import CubecastInspector
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy, Part
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Start, bitmap
-from cubecast.wire.codec import decode, encode
+from support.live_codec import decode, encode
 
 ALL = 0b1111
 
@@ -26,7 +27,7 @@ class Metered:
         parameters = Parameters(2, founders=ALL, ids=ALL, window=4, aggregation=aggregation)
         self.machine = Cubecast(0, parameters, initial={"t": ALL})
         self.meter = Meter(lambda *what: self.noticed.append(what))
-        self.meter.machine = self.machine
+        self.meter.inspector, self.meter.encode = CubecastInspector(self.machine), encode
         self.tell("on_start", 0.0)
 
     def tell(self, name: str, now: float, *arguments: Any) -> None:

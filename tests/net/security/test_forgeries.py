@@ -34,8 +34,8 @@ from cubecast.net.security.tokens import digest, new_token
 from cubecast.protocol.vcube.cubecast.packets import Wave
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.vocabulary import Entry
-from cubecast.wire.codec import encode as packed
 from support.certificates import certificates
+from support.live_codec import encode as packed
 from support.running import run, until
 from support.secured import Raw, secured
 

@@ -11,7 +11,7 @@ from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Life, Start, bitmap
-from cubecast.wire.codec import decode, encode
+from support.live_codec import decode, encode
 
 ALL = 0xFF
 

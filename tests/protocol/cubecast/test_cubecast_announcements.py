@@ -13,7 +13,8 @@ from cubecast.protocol.vcube.cubecast.packets import Settle, SettlePart
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.vocabulary import Holding, Life, Start
-from cubecast.wire.codec import MAX_PACKET_BYTES, decode, encode
+from cubecast.wire.codec import MAX_PACKET_BYTES
+from support.live_codec import decode, encode
 
 TOPICS = [f"topic.{number}.{'x' * 100}" for number in range(5000)]
 START = (Start(1, b"\x0f"),)

@@ -146,12 +146,12 @@ class Member:
             await asyncio.sleep(TICK)
 
     def _status(self) -> dict[str, Any]:
-        machine = self.node.machine
+        machine, inspector = self.node.machine, self.node.inspector
         outgoing = self.node.port.describe()["outgoing"]
         return {
             "incarnation": machine.incarnation,
-            "active": machine.is_active,
-            "living": machine.living,
+            "active": inspector.is_active,
+            "living": inspector.living,
             "waiting": machine.waiting(),
             "unstable": sum(one["accepted"] - one["stable"] for one in outgoing.values()),
             "delivered": self.delivered,

@@ -19,7 +19,7 @@ from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.log.store import Store
 from cubecast.net.patterns import Selection, covers
 from cubecast.net.port import GapNotice, Logged, Port, Sink
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
+from cubecast.wire.codec import Codec
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""
@@ -70,6 +70,8 @@ class Recorder:
         self._sinks: list[_Quiet] = []
         self._is_paused = False
         self.returning = Returning(self.history, self._patterns, store.directory)
+        self.codec: Codec | None = None
+        """Of the packets that may be kept as they came."""
         self.me: tuple[NodeId, int] = (-1, 0)
         """This node's id and incarnation."""
         store.on_full, store.on_room = self._pause, self._resume
@@ -130,13 +132,11 @@ class Recorder:
             raise NotKept(f"the log of this node keeps {kept}, so a subscription to {pattern} cannot begin there")
         return open_replay(self.history, pattern, sink, since)
 
-    def on_deliver(
-        self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Publication | None
-    ) -> Logged | None:
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any) -> Logged | None:
         """Its place in the log, when it is recorded. The packet is what it came in, if it holds nothing else."""
         if not (self._chosen.get(topic) or self.records(topic)):
             return None
-        return self.history.append(topic, message, as_it_came(payloads, packet))
+        return self.history.append(topic, message, as_it_came(payloads, packet, self.codec))
 
     def _pause(self) -> None:
         if not self._is_paused and self._port is not None:

@@ -19,7 +19,6 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.meter import Meter
-from cubecast.protocol.vcube.cubecast.inspection import has_delivered
 
 EVERY = 1.0
 """Seconds between two publications that are followed."""
@@ -89,9 +88,10 @@ class Latency:
     # What the meter sees
 
     def on_stable(self, now: float, topic: Topic, first: int, published: float) -> None:
-        machine = self._meter.machine
-        if published < self._next or machine is None:
+        inspector = self._meter.inspector
+        if published < self._next or inspector is None:
             return
+        machine = inspector.machine
         self._next = published + EVERY
         self._give_up_the_silent()
         if len(self._open) >= MOST_OPEN:
@@ -138,7 +138,7 @@ class Latency:
             self._answered(sender, note)
 
     def _answer(self, sender: NodeId, question: Question) -> None:
-        message, machine = MessageId(sender, question.incarnation, question.counter), self._meter.machine
+        message, inspector = MessageId(sender, question.incarnation, question.counter), self._meter.inspector
         found = next(
             (
                 now
@@ -148,7 +148,7 @@ class Latency:
             ),
             None,
         )
-        forgotten = found is None and machine is not None and has_delivered(machine.life, question.topic, message)
+        forgotten = found is None and inspector is not None and inspector.has_delivered(question.topic, message)
         self._send(sender, _encode(Answer(question.number, monotonic(), found, forgotten)))
 
     def _answered(self, sender: NodeId, answer: Answer) -> None:

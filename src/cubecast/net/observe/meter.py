@@ -24,9 +24,7 @@ from cubecast.protocol.effects import (
     SetTimer,
     Unsubscribed,
 )
-from cubecast.protocol.vcube.cubecast.inspection import has_delivered
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.inspector import Inspector
 
 Held = tuple[float, int, int]
 """Since when, how many messages, how many bytes."""
@@ -45,7 +43,8 @@ class Meter:
     in one function, because calling others would cost more than the work."""
 
     def __init__(self, notice: Notice) -> None:
-        self.machine: Cubecast | None = None
+        self.inspector: Inspector | None = None
+        self.encode: Callable[[Any], bytes] = lambda packet: b""
         self._notice = notice
         self.delivered: dict[Topic, int] = {}
         self.published: dict[Topic, int] = {}
@@ -68,7 +67,7 @@ class Meter:
         if name == "packet":
             self.packet(now, arguments[1], effects)
             return
-        if name == "on_timer" and arguments[0] is Timer.RETRY:
+        if name == "on_timer" and self.inspector is not None and self.inspector.is_retry(arguments[0]):
             self._repeats(effects)
         for effect in effects:
             if isinstance(effect, Deliver):
@@ -106,7 +105,8 @@ class Meter:
             elif not isinstance(effect, Send):
                 self._other(now, effect)
         if arrived is not None:
-            self._not_delivered(now, packet.topic, arrived, packet.payloads, effects)
+            payloads = packet.payloads
+            self._not_delivered(now, packet.topic, arrived, len(payloads), sum(map(len, payloads)), effects)
 
     def _delivered(self, now: float, effect: Deliver) -> None:
         """An own message, or one that was held."""
@@ -137,9 +137,11 @@ class Meter:
     def _look(self, effect: Send) -> None:
         """One of the things sent, now and then, if it is a publication of this node."""
         packet = effect.packet
-        if packet.publication and not packet.bundle:
+        if packet.publication and not packet.bundle and self.inspector is not None:
+            parts = self.inspector.metadata(packet)
             self._until_look = EVERY
-            self.metadata.look(packet)
+            if parts is not None:
+                self.metadata.look(packet, parts, self.encode)
 
     def _published(self, now: float, effect: Published) -> None:
         topic, count = effect.topic, effect.count
@@ -169,27 +171,26 @@ class Meter:
     # What is rare
 
     def _not_delivered(
-        self, now: float, topic: Topic, message: MessageId, payloads: Sequence[bytes], effects: Effects
+        self, now: float, topic: Topic, message: MessageId, count: int, size: int, effects: Effects
     ) -> None:
         """It is discarded on purpose, held, or was here before."""
         if any(type(one) is Observe and one.kind == "discard" and one.message == message for one in effects):
             return
-        assert self.machine is not None, "whoever steps has a machine"
-        if (topic, message) in self.held or has_delivered(self.machine.life, topic, message):
+        assert self.inspector is not None, "whoever steps has a machine"
+        if (topic, message) in self.held or self.inspector.has_delivered(topic, message):
             self.duplicates += 1
         else:
-            size = sum(map(len, payloads))
-            self.held[topic, message] = (now, len(payloads), size)
+            self.held[topic, message] = (now, count, size)
             self.held_bytes += size
 
     def _bundle(self, now: float, packet: Any, effects: Effects) -> None:
         """Several publications came together: which of them were delivered is seen in the effects."""
         delivered = {(one.topic, one.message) for one in effects if isinstance(one, Deliver)}
-        for one in packet.publications():
-            if (one.topic, one.message) in delivered - self.held.keys():
-                self.at_once += len(one.payloads)
-            elif (one.topic, one.message) not in delivered:
-                self._not_delivered(now, one.topic, one.message, one.payloads, effects)
+        for topic, message, count, size in packet.carried():
+            if (topic, message) in delivered - self.held.keys():
+                self.at_once += count
+            elif (topic, message) not in delivered:
+                self._not_delivered(now, topic, message, count, size, effects)
 
     def _rare(self, effect: Any) -> None:
         match effect:

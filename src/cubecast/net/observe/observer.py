@@ -18,8 +18,7 @@ from cubecast.net.observe.latency import Latency
 from cubecast.net.observe.meter import Meter
 from cubecast.net.observe.samples import Samples
 from cubecast.net.peers import Peers
-from cubecast.protocol.vcube.cubecast import inspection
-from cubecast.protocol.vcube.cubecast.vocabulary import Standing
+from cubecast.protocol.inspector import Standing
 
 TICK = 0.25
 TICKS_PER_SAMPLE = 4
@@ -58,7 +57,7 @@ class Observer:
     def attach(self, driver: Driver) -> None:
         """Watch this machine from now on."""
         self.driver = driver
-        self.meter.machine = driver.machine
+        self.meter.inspector, self.meter.encode = driver.inspector, driver.codec.encode
         driver.meter = self.meter
 
     def start(self) -> None:
@@ -113,7 +112,7 @@ class Observer:
     def states(self) -> Counter[str]:
         """How many members are in which state."""
         found = Counter(dict.fromkeys(STATES, 0))
-        standings = {} if self.driver is None else inspection.standings(self.driver.machine.life)
+        standings = {} if self.driver is None else self.driver.inspector.standings()
         found.update(self.state(place, standings)[0] for place in self.directory.places.values())
         return found
 
@@ -136,7 +135,7 @@ class Observer:
 
     def _members(self, topic: Topic) -> list[NodeId]:
         """Who wants the topic."""
-        return [] if self.driver is None else inspection.destinations(self.driver.machine.life, topic)
+        return [] if self.driver is None else self.driver.inspector.destinations(topic)
 
     def _tick(self, due: float) -> None:
         now = monotonic()

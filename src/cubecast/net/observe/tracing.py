@@ -37,7 +37,7 @@ class Tracing:
             raise BadInput(f"{run!r} is no name for a trace: letters, digits, dots, dashes, at most 64")
         if driver.is_journalling:
             raise BadInput(f"a trace is written to {self._directory} already")
-        if not driver.machine.is_active:
+        if not driver.inspector.is_active:
             raise BadInput("this node does not take part yet")
         directory = self._home() / run
         if any(directory.glob(f"node-{place.node:05d}-*")):

@@ -13,9 +13,7 @@ from cubecast.net.handshake import Place
 from cubecast.net.observe.chains import Chains
 from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
-from cubecast.protocol.vcube.cubecast import inspection
-from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
-from cubecast.protocol.vcube.topology import mask_of, tree
+from cubecast.protocol.inspector import Inspector
 
 MOST_SHOWN = 1000
 MOST_TOPICS = 250
@@ -32,7 +30,7 @@ def _inside(observer: Observer) -> tuple[Place, Driver]:
 def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[str, Any]:
     """Members and one tree: by which way a publication of `root` reaches the living, or those who want `topic`."""
     me, driver = _inside(observer)
-    standings = inspection.standings(driver.machine.life)
+    standings = driver.inspector.standings()
     queued = observer.peers.queued
     members = []
     for node in sorted(observer.directory.places):
@@ -58,25 +56,23 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
         "dimension": dimension,
         "at": time(),
         "members": members,
-        "tree": _tree(
-            me.node if root is None else root, dimension, inspection.destinations(driver.machine.life, topic), topic
-        ),
+        "tree": _tree(me.node if root is None else root, dimension, driver.inspector, topic),
     }
 
 
-def _tree(root: NodeId, dimension: int, destinations: list[NodeId], topic: Topic | None) -> dict[str, Any]:
+def _tree(root: NodeId, dimension: int, inspector: Inspector, topic: Topic | None) -> dict[str, Any]:
     if not 0 <= root < 1 << dimension:
         raise BadInput(f"node {root} does not exist in a cube of {1 << dimension}")
-    children = tree(root, dimension, mask_of(destinations) & ~(1 << root))
+    children = inspector.tree(root, topic)
     return {"root": root, "topic": topic, "children": {str(node): list(below) for node, below in children.items()}}
 
 
 def topics(observer: Observer) -> dict[str, Any]:
     """Topics this node knows, the busiest first, then those with something under way."""
     _, driver = _inside(observer)
-    life = driver.machine.life
+    inspector = driver.inspector
     delivered, published = observer.samples.topic_rates["delivered"], observer.samples.topic_rates["published"]
-    known = inspection.describe_topics(life, _some_topics(life, delivered, published))
+    known = inspector.describe_topics(_some_topics(inspector, delivered, published))
     held_back = driver.held_back
     rows = [
         {
@@ -92,19 +88,21 @@ def topics(observer: Observer) -> dict[str, Any]:
         for name, one in known.items()
     ]
     rows.sort(key=lambda row: (-row["deliver_rate"] - row["publish_rate"], row["topic"]))
-    return {"topics": rows, "topics_in_all": len(life.topics)}
+    return {"topics": rows, "topics_in_all": len(inspector.topics)}
 
 
-def _some_topics(life: Lifetime, delivered: Mapping[Topic, float], published: Mapping[Topic, float]) -> list[Topic]:
+def _some_topics(
+    inspector: Inspector, delivered: Mapping[Topic, float], published: Mapping[Topic, float]
+) -> list[Topic]:
     """Described are the busiest of the last second, and as far as there is room others."""
-    if len(life.topics) <= MOST_TOPICS:
-        return list(life.topics)
+    if len(inspector.topics) <= MOST_TOPICS:
+        return list(inspector.topics)
     rates = {name: rate + published.get(name, 0.0) for name, rate in delivered.items()}
     rates |= {name: rate for name, rate in published.items() if name not in rates}
-    busiest = [name for name in nlargest(MOST_TOPICS, rates, key=rates.__getitem__) if name in life.topics]
+    busiest = [name for name in nlargest(MOST_TOPICS, rates, key=rates.__getitem__) if name in inspector.topics]
     if len(busiest) == MOST_TOPICS:
         return busiest
-    others = inspection.some_topics(life, inspection.under_way(life), MOST_TOPICS)
+    others = inspector.some_topics(MOST_TOPICS)
     return list(islice(dict.fromkeys(chain(busiest, others)), MOST_TOPICS))
 
 
@@ -125,13 +123,11 @@ def faults(observer: Observer) -> dict[str, Any]:
 def held(observer: Observer) -> dict[str, Any]:
     """What is held at this node and why, oldest first."""
     me, driver = _inside(observer)
-    life = driver.machine.life
-    busy = inspection.under_way(life)
-    found = inspection.describe_held(life, monotonic(), busy)
+    found = driver.inspector.held(monotonic())
     return {
         "node": me.node,
-        "held": Chains(found, observer.config, observer.peers, driver).explained(MOST_SHOWN),
+        "held": Chains(found, observer.peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(found),
         "held_back": driver.held_back,
-        "waiting": inspection.waiting(life, busy)[:MOST_SHOWN],
+        "waiting": driver.inspector.waiting()[:MOST_SHOWN],
     }

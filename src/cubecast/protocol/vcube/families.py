@@ -130,6 +130,7 @@ VCUBE_PS = Family(
     make=_vcube_ps,
     parameters=VCubePSParameters,
     population=CUBE,
+    live=False,
     nemesis=Nemesis(joins=True),
     described="docs/papers/vcube-ps.md",
 )
@@ -141,6 +142,7 @@ SRPT = Family(
     make=_srpt_s,
     parameters=VCubePSParameters,
     population=CUBE,
+    live=False,
     described="docs/papers/vcube-ps.md",
 )
 SRPT_B = Family(
@@ -151,6 +153,7 @@ SRPT_B = Family(
     make=_srpt_b,
     parameters=BrokerParameters,
     population=CUBE,
+    live=False,
     nemesis=Nemesis(settings={"brokers": ("1", "2", "4")}),
     described="docs/papers/vcube-ps.md",
 )
@@ -162,6 +165,7 @@ VCUBE_PB = Family(
     make=_vcube_pb,
     parameters=VCubePBParameters,
     population=CUBE,
+    live=False,
     nemesis=Nemesis(
         ("crash", "cutoff", "half", "delay", "reorder", "slow", "hold"),
         outsiders=True,
@@ -178,6 +182,7 @@ CAUSAL_BROADCAST = Family(
     parameters=CausalParameters,
     requests=frozenset({Publish}),
     population=CUBE,
+    live=False,
     nemesis=Nemesis(everybody=True),
     described="docs/papers/causal-aggregation.md",
 )
@@ -190,6 +195,7 @@ TIMER_BUNDLING = Family(
     parameters=BundlingParameters,
     requests=frozenset({Publish}),
     population=CUBE,
+    live=False,
     nemesis=Nemesis(everybody=True),
     described="docs/papers/causal-aggregation.md",
 )

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, Seat, Setup
 from cubecast.protocol.inputs import Follow, Publish, Subscribe, Unsubscribe
+from cubecast.protocol.vcube.cubecast.inspector import CubecastInspector
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS, Convoy, Part
 from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
@@ -73,6 +74,7 @@ CUBECAST = Family(
         held=_SLOW_CONTROL,
         full=True,
     ),
+    inspect=CubecastInspector,
     described="docs/protocol.md",
     wire_types=dict.fromkeys((Publication, Direct), _publication_types()),
 )

@@ -59,7 +59,10 @@ class Convoy(Packet):
     bundle: ClassVar[bool] = True
 
     def carried(self) -> list[Carried]:
-        return [Carried(self.topic, part.message, len(part.payloads)) for part in self.messages]
+        return [
+            Carried(self.topic, part.message, len(part.payloads), sum(map(len, part.payloads)))
+            for part in self.messages
+        ]
 
     def publications(self) -> Iterator[Publication]:
         for part in self.messages:

@@ -1,0 +1,140 @@
+"""What drivers, status and pages may ask of a machine, whatever its family.
+
+This one is for families that tell nothing more than the contract: it answers for any machine. A family that can say
+more (who lives, what is held and why, by which way messages travel) declares an inspector of its own.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from cubecast.ids import Incarnation, MessageId, NodeId, Topic
+
+
+class Standing(NamedTuple):
+    """What is known of a node: its newest incarnation, and whether that is held correct."""
+
+    node: NodeId
+    incarnation: Incarnation
+    alive: bool
+
+
+class Reached(NamedTuple):
+    """How far a subscription is."""
+
+    topic: Topic
+    is_confirmed: bool
+    delivered: tuple[MessageId, ...]
+    """The last one of every source whose cut was stated."""
+
+
+class Inspector:
+    """To look at, not to touch."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+
+    # The node
+
+    @property
+    def incarnation(self) -> Incarnation:
+        found: Incarnation = self.machine.incarnation
+        return found
+
+    @property
+    def is_active(self) -> bool:
+        """Does it take part?"""
+        return True
+
+    @property
+    def living(self) -> list[NodeId]:
+        """Whom it holds to live, itself included."""
+        return [self.machine.node]
+
+    def standings(self) -> Mapping[NodeId, Standing]:
+        """Everybody it has an opinion about."""
+        return {}
+
+    def waiting(self) -> list[str]:
+        lines: list[str] = self.machine.waiting()
+        return lines
+
+    def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
+        return {
+            "active": self.is_active,
+            "settled": True,
+            "standings": [],
+            "topics": {},
+            "topics_in_all": 0,
+            "held": [],
+            "waiting": self.waiting(),
+        }
+
+    # Topics
+
+    @property
+    def topics(self) -> Collection[Topic]:
+        """Those it knows."""
+        return ()
+
+    def describe_topics(self, names: Iterable[Topic]) -> dict[Topic, dict[str, Any]]:
+        return {}
+
+    def some_topics(self, most: int) -> list[Topic]:
+        """Those with something under way first."""
+        return list(self.topics)[:most]
+
+    def envelope_bytes(self, topic: Topic) -> int:
+        """What a publication would take at most besides its messages, where that may be much."""
+        return 0
+
+    def published(self) -> Mapping[Topic, int]:
+        """How many messages this incarnation published."""
+        return {}
+
+    def reached(self) -> list[Reached]:
+        return []
+
+    def has_delivered(self, topic: Topic, message: MessageId) -> bool:
+        return False
+
+    # Ways
+
+    def destinations(self, topic: Topic | None) -> list[NodeId]:
+        """Whom a publication reaches; without a topic, everybody."""
+        return []
+
+    def reaches(self, topic: Topic, me: NodeId) -> bool:
+        """May somebody else hear what is published there? True where nobody can say."""
+        return True
+
+    def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:
+        """By which way a publication of `root` travels: children by node. Empty where there is no such way."""
+        return {}
+
+    # What is held
+
+    def held(self, now: float) -> list[dict[str, Any]]:
+        return []
+
+    def parent(self, topic: Topic, source: NodeId) -> NodeId | None:
+        """Who hands this node what the source publishes, when nothing goes wrong."""
+        return None
+
+    def outlook(self, source: NodeId, standing: str, *, connected: bool, via: NodeId | None) -> str:
+        """What will happen to a message that is missing."""
+        return "nothing is known about what comes next"
+
+    # What only this family knows of its own
+
+    def metadata(self, packet: Any) -> Mapping[str, Any] | None:
+        """What travels with the messages of a publication, by part; None: it does not tell."""
+        return None
+
+    def timer(self, recorded: Any) -> Hashable:
+        """The timer that was written down like this."""
+        found: Hashable = tuple(recorded) if isinstance(recorded, list) else recorded
+        return found
+
+    def is_retry(self, timer: Hashable) -> bool:
+        """Is what this timer makes it send a repetition?"""
+        return False
