@@ -62,9 +62,12 @@ def _row(packet: Any, topics: Topics) -> tuple[Any, ...]:
         return packet, 0, 0, NO_TOPIC, 0, SEVERAL, 0.0  # the arguments of a request
     if not packet.publication:
         return packet, len(packet.frame), 0, NO_TOPIC, 0, SEVERAL, 0.0
-    name, first, *_ = packet.carried()[0]
-    size, payloads, topic = len(packet.frame), messages_in(packet), topics[name]
-    return packet, size, payloads, topic, first.source, SEVERAL if packet.bundle else id(packet.message), packet.born
+    size = len(packet.frame)
+    if packet.bundle:
+        name, first, *_ = packet.carried()[0]
+        return packet, size, messages_in(packet), topics[name], first.source, SEVERAL, packet.born
+    first = packet.message
+    return packet, size, len(packet.payloads), topics[packet.topic], first.source, id(first), packet.born
 
 
 def distinct(packets: list[Any]) -> tuple[Integers, Integers]:

@@ -32,7 +32,7 @@ class Pair:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = Clock()
         monkeypatch.setattr(latency, "monotonic", self.clock)
-        monkeypatch.setattr(latency, "has_delivered", lambda life, topic, message: False)
+        self.has_delivered = False
         self.notes: list[tuple[int, bytes]] = []
         self.ahead = (0.0, 5000.0)
         self.recent: list[Any] = []
@@ -43,8 +43,9 @@ class Pair:
             self.notes.append((peer, data))
             return True
 
-        machine = SimpleNamespace(node=number, incarnation=0, life=None)
-        meter: Any = SimpleNamespace(machine=machine, recent=self.recent)
+        machine = SimpleNamespace(node=number, incarnation=0)
+        inspector = SimpleNamespace(machine=machine, has_delivered=lambda topic, message: self.has_delivered)
+        meter: Any = SimpleNamespace(inspector=inspector, recent=self.recent)
         return Latency(meter, send, lambda topic: [0, 1])
 
     def carry(self, seconds: float) -> None:
@@ -108,7 +109,7 @@ def test_who_holds_it_is_asked_again_and_who_forgot_is_given_up(monkeypatch):
         pair.carry(0.001)
         pair.carry(0.001)
         assert publisher.histogram.sum == pytest.approx(0.5)
-        monkeypatch.setattr(latency, "has_delivered", lambda life, topic, message: True)
+        pair.has_delivered = True
         publisher.on_stable(102.0, "t", 2, 102.0)
         pair.carry(0.001)
         pair.carry(0.001)
