@@ -40,6 +40,12 @@ def value(hint: Any, rng: Random, hostile: bool = False) -> Any:
         return rng.choice(BYTES)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return rng.choice(list(hint))
+    if hint is Any:
+        return rng.choice((None, 1, "t", 2.5, True))
+    if origin in (list, frozenset):
+        return origin(value(inside[0], rng, hostile) for _ in range(rng.randint(0, 3)))
+    if origin is dict:
+        return {value(inside[0], rng, hostile): value(inside[1], rng, hostile) for _ in range(rng.randint(0, 2))}
     if origin is tuple and len(inside) == 2 and inside[1] is ...:
         return tuple(value(inside[0], rng, hostile) for _ in range(rng.randint(0, 3)))
     if origin is tuple:

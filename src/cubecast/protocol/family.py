@@ -131,6 +131,8 @@ class Family:
     """Can be run by live nodes, which come one after another."""
     inspect: Callable[[Any], Inspector] = Inspector
     """How to look into a machine."""
+    settles: bool = True
+    """Its machines can know subscriptions from the start; if not, a simulation asks for them at time 0."""
     fifo: bool = False
     """Needs links that keep the order of what is sent."""
     population: Population = field(default_factory=Population)

@@ -17,7 +17,7 @@ from cubecast.sim.faults import parse_faults
 from cubecast.sim.network import Network
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
-from cubecast.sim.scenario import Coming, Contacts, machines, parse_churn, parse_roles
+from cubecast.sim.scenario import Coming, Contacts, begin_subscribed, machines, parse_churn, parse_roles
 from cubecast.sim.statistics import report
 from cubecast.sim.subscription_table import read_subscriptions
 from cubecast.sim.windows import sets_timers
@@ -105,9 +105,7 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
     absent = [node for node in nodes if node not in first]
     options: dict[str, Any] = {"recorder": recorder, "coded": config.coded, "careful": careful, "absent": absent}
     world = World(nodes, make, network, codec_of(family), **options)
-    for topic, some in settled.items():
-        for node in some:
-            world.subscriptions[node].add(topic)
+    begin_subscribed(world, family, settled)
     publishers = _draw_publishers(config, members[topics.names[0]], nodes, roles)
     workload.install(
         kind,

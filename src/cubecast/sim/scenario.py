@@ -33,7 +33,7 @@ def machines(
 
     `contacts` are looked up when a life begins, so that whoever comes back may have others.
     """
-    rosters = {topic: tuple(some) for topic, some in settled.items()}
+    rosters = {topic: tuple(some) for topic, some in settled.items()} if family.settles else {}
     parts = dict(roles or {})
     known: Mapping[NodeId, tuple[NodeId, ...]] = {} if contacts is None else contacts
     setup = Setup(size, tuple(nodes), rosters, stream(seed, "protocol"), is_open, parts)
@@ -44,6 +44,16 @@ def machines(
         return make(Seat(node, incarnation, parts.get(node, ""), known.get(node, ()), life))
 
     return made
+
+
+def begin_subscribed(world: World, family: Family, members: Mapping[Topic, Iterable[NodeId]]) -> None:
+    """These are subscribed from the start, known to their machines beforehand or as the first thing they are asked."""
+    for topic, nodes in members.items():
+        for node in nodes:
+            if family.settles:
+                world.subscriptions[node].add(topic)
+            else:
+                world.at(0.0, world.subscribe, node, topic)
 
 
 def parse_roles(family: Family, text: str, nodes: Iterable[NodeId]) -> dict[NodeId, str]:

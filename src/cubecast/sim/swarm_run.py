@@ -15,7 +15,7 @@ from cubecast.sim.lives import MachineFactory
 from cubecast.sim.network import Network
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
-from cubecast.sim.scenario import machines
+from cubecast.sim.scenario import begin_subscribed, machines
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
@@ -103,9 +103,7 @@ def _contacts(schedule: Schedule, family: Family) -> dict[NodeId, tuple[NodeId, 
 
 
 def _install(schedule: Schedule, world: World) -> None:
-    for topic, nodes in schedule.members.items():
-        for node in nodes:
-            world.subscriptions[node].add(topic)
+    begin_subscribed(world, find(schedule.protocol), schedule.members)
     for action in schedule.actions:
         world.at(action.at, _act, world, action)
     for at, node, peer in schedule.suspicions:

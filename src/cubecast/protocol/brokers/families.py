@@ -94,6 +94,7 @@ LOCAPS = Family(
     parameters=LoCaPSParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("delay", "slow"), joins=True, outsiders=True),
+    live=False,
     fifo=True,
     described="docs/papers/locaps.md",
 )
@@ -106,6 +107,7 @@ DELTA = Family(
     parameters=TreeParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("slow",), joins=True, outsiders=True),
+    live=False,
     fifo=True,
     described="docs/papers/locaps.md",
 )
@@ -118,6 +120,8 @@ GRYPHON = Family(
     parameters=TreeParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("slow",)),
+    settles=False,
+    live=False,
     fifo=True,
     described="docs/papers/locaps.md",
 )
