@@ -129,4 +129,5 @@ export class NoRoom extends CubecastError {}
 export class Missed extends CubecastError {
   readonly gap: Gap;
 }
+export class NoResponder extends CubecastError {}
 export class RequestFailed extends CubecastError {}

@@ -98,7 +98,7 @@ def test_a_node_without_a_log_says_so(chromium):
         ):
             await page.evaluate(OPEN, "/ws")
             refused = "() => c.subscribe('t', { since: 'beginning' }).ready.catch((error) => error.name)"
-            assert await page.evaluate(refused) == "BadInput"
+            assert await page.evaluate(refused) == "NotKept"
             unkept = "() => c.publish('t', 1, { wait: 'durable' }).catch((error) => error.name)"
             assert await page.evaluate(unkept) == "BadInput"
 

@@ -4,7 +4,6 @@ from cubecast.api.node import Node
 from cubecast.errors import RequestFailed
 from cubecast.net.addresses import Address
 from support.cluster import FAST
-from support.running import until
 
 HTTP = Address("127.0.0.1", 0)
 OPEN = """async () => {
@@ -51,8 +50,11 @@ def test_a_page_asks_and_python_answers(chromium):
             many = "Promise.all([1, 2, 3].map((n) => c.request('double', n, { headers: { by: 'page' } })))"
             got = await page.evaluate(f"{many}.then((all) => all.map((message) => message.data.twice))")
             assert got == [2, 4, 6], "each gets its own answer"
-        late = await page.evaluate("outcome(() => c.request('nobody', 1, { timeout: 50 }))")
-        assert late == {"name": "TimeoutError", "message": "nobody answered on nobody for 50 ms"}
+        alone = await page.evaluate("outcome(() => c.request('nobody', 1, { timeout: 600000 }))")
+        assert alone == {"name": "NoResponder", "message": "nobody: nobody is subscribed, so nobody answers"}
+        async with node.subscribe("silent"):
+            late = await page.evaluate("outcome(() => c.request('silent', 1, { timeout: 50 }))")
+            assert late == {"name": "TimeoutError", "message": "nobody answered on silent for 50 ms"}
         for wrong in ("c.request('', 1)", "c.request('t', undefined)", "c.request('t', 1, { headers: { a: 1 } })"):
             assert (await page.evaluate(f"outcome(() => {wrong})"))["name"] == "BadInput"
 
@@ -98,10 +100,11 @@ def test_an_answer_by_hand_and_what_is_no_question(chromium):
 
 def test_who_closes_gets_no_answer(chromium):
     async def test(node, page):
-        await page.evaluate("() => { window.asked = outcome(() => c.request('nobody', 1, { timeout: 60000 })); }")
-        await until(lambda: any(topic == "nobody" for topic in node._live.machine.life.topics))
-        await page.evaluate("c.close()")
+        async with node.subscribe("silent") as heard:
+            await page.evaluate("() => { window.asked = outcome(() => c.request('silent', 1, { timeout: 60000 })); }")
+            await heard.next(60)
+            await page.evaluate("c.close()")
         assert (await page.evaluate("asked"))["name"] == "Closed"
-        assert (await page.evaluate("outcome(() => c.request('nobody', 1))"))["name"] == "Closed"
+        assert (await page.evaluate("outcome(() => c.request('silent', 1))"))["name"] == "Closed"
 
     with_page(chromium, test)

@@ -22,6 +22,7 @@ export {
   Closed,
   CubecastError,
   Missed,
+  NoResponder,
   NoRoom,
   NotDurable,
   NotKept,

@@ -21,6 +21,7 @@ import {
   ENDED,
   LOST,
   MAX_PAYLOAD,
+  REACHES,
   READY,
   RESUMED,
   STABLE,
@@ -43,7 +44,10 @@ const WAITS = [undefined, "taken", "durable", "stable"];
  * @property {number} [patience] milliseconds without any node after which the client gives up, 60000
  */
 
-/** @typedef {{ headers?: Record<string, string>, wait?: "taken" | "durable" | "stable" }} PublishOptions */
+/**
+ * @typedef {{ headers?: Record<string, string>, wait?: "taken" | "durable" | "stable",
+ *   asking?: import("./outbox.js").Waiter }} PublishOptions `asking` is for `request`: told whether anybody is subscribed
+ */
 /** @typedef {"connected" | "looking" | "closed"} State */
 
 /**
@@ -101,7 +105,7 @@ export class Client extends EventTarget {
    * @param {PublishOptions} [options]
    * @returns {Promise<void>}
    */
-  async publish(topic, data, { headers, wait } = {}) {
+  async publish(topic, data, { headers, wait, asking } = {}) {
     if (typeof topic !== "string" || !topic) throw new BadInput("a topic is text");
     if (!WAITS.includes(wait)) throw new BadInput(`wait is "taken", "durable" or "stable", not ${wait}`);
     const sealed = seal(data, headers);
@@ -116,7 +120,8 @@ export class Client extends EventTarget {
         if (this.#closed) return reject(this.#closed);
         // A refusal must not look like success to who waits for stability, so that waits for both.
         const taken = wait ? { resolve: wait === "taken" ? resolve : () => {}, reject } : undefined;
-        this.#outbox.publish(topic, sealed, taken);
+        if (asking) this.#outbox.publishQuestion(topic, sealed, asking);
+        else this.#outbox.publish(topic, sealed, taken);
         if (wait === "stable") this.#outbox.askStable(topic, { resolve, reject });
         if (wait === "durable") this.#outbox.askDurable(topic, { resolve, reject }, false);
         if (!wait) resolve(undefined);
@@ -192,8 +197,8 @@ export class Client extends EventTarget {
   }
 
   /**
-   * Publish a question and wait for the first answer. RequestFailed when the handler threw, a DOMException named
-   * TimeoutError when nobody answers in time.
+   * Publish a question and wait for the first answer. RequestFailed when the handler threw, NoResponder at once when
+   * nobody is subscribed to the topic, a DOMException named TimeoutError when nobody answers in time.
    * @param {string} topic
    * @param {any} data
    * @param {{ headers?: Record<string, string>, timeout?: number }} [options] 5000 milliseconds
@@ -285,6 +290,8 @@ export class Client extends EventTarget {
         return this.#outbox.answered(number, rest[0] ? new (rest[1] ? BadInput : OutcomeUnknown)(rest[0]) : null);
       case DURABLE:
         return this.#outbox.answered(number, errorOf(rest[0]));
+      case REACHES:
+        return this.#outbox.answered(number, errorOf(rest[1]), rest[0]);
       case STANDING:
         return subscription?.onStanding(rest[0]);
       case CAUGHT_UP:

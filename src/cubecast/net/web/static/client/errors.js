@@ -44,6 +44,9 @@ export class Missed extends CubecastError {
   }
 }
 
+/** Nobody is subscribed to the topic of a request: it was published and reached nobody. */
+export class NoResponder extends CubecastError {}
+
 /** Whoever served the request could not: the text is what its handler threw. */
 export class RequestFailed extends CubecastError {}
 

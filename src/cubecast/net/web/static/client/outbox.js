@@ -13,7 +13,7 @@ const MOST_BYTES = 64 << 10;
 const MOST_MESSAGES = 512;
 
 /** @typedef {{ resolve: (value?: any) => void, reject: (error: Error) => void }} Waiter */
-/** @typedef {{ topic: string, payloads: Uint8Array[], size: number, waiters: Waiter[], number: number }} Pile */
+/** @typedef {{ topic: string, payloads: Uint8Array[], size: number, waiters: Waiter[], number: number, asking?: Waiter }} Pile */
 /** @typedef {{ topic: string, waiter: Waiter, kind: number, isFree: boolean }} Question */
 
 export class Outbox {
@@ -68,6 +68,17 @@ export class Outbox {
     this.#unsentBytes += size;
   }
 
+  /**
+   * A question: a frame of its own.
+   * @param {string} topic @param {Uint8Array} payload
+   * @param {Waiter} asking told whether there is anybody it is for, or why it was not published
+   */
+  publishQuestion(topic, payload, asking) {
+    const size = weight(payload);
+    this.#unsent.push({ topic, payloads: [payload], size, waiters: [], number: 0, asking });
+    this.#unsentBytes += size;
+  }
+
   /** @param {string} topic @param {Waiter} waiter told when everything published on the topic so far is stable */
   askStable(topic, waiter) {
     this.#unsent.push({ topic, waiter, kind: AWAIT_STABLE, isFree: false });
@@ -103,7 +114,10 @@ export class Outbox {
     this.#underWay.push(pile);
     this.#underWayBytes += pile.size;
     this.#unsentBytes -= pile.size;
-    return [PUBLISH, pile.number, pile.topic, pile.payloads];
+    const message = [PUBLISH, pile.number, pile.topic, pile.payloads];
+    if (!pile.asking) return message;
+    this.#asked.set(++this.#requests, pile.asking);
+    return [...message, this.#requests];
   }
 
   /**
@@ -123,12 +137,12 @@ export class Outbox {
     return told;
   }
 
-  /** The answer to a question. @param {number} request @param {Error | null} error */
-  answered(request, error) {
+  /** The answer to a question. @param {number} request @param {Error | null} error @param {any} [value] */
+  answered(request, error, value) {
     const waiter = this.#asked.get(request);
     this.#asked.delete(request);
     if (error) waiter?.reject(error);
-    else waiter?.resolve();
+    else waiter?.resolve(value);
   }
 
   /** @param {string} reason @returns {{ messages: number, topics: string[] }} what may or may not have arrived */
@@ -173,5 +187,5 @@ export class Outbox {
 
 /** @param {Pile} pile @param {string} topic @param {number} size */
 function fits(pile, topic, size) {
-  return pile.topic === topic && pile.size + size <= MOST_BYTES && pile.payloads.length < MOST_MESSAGES;
+  return !pile.asking && pile.topic === topic && pile.size + size <= MOST_BYTES && pile.payloads.length < MOST_MESSAGES;
 }

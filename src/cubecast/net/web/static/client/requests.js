@@ -5,7 +5,7 @@
  * nowhere but in inboxes. Every responder that is subscribed may answer; the first answer counts.
  */
 
-import { BadInput, Closed, RemoteProtocolError, RequestFailed } from "./errors.js";
+import { BadInput, Closed, NoResponder, RemoteProtocolError, RequestFailed } from "./errors.js";
 
 const REPLY_TO = "reply-to";
 const CORRELATION = "correlation";
@@ -77,7 +77,14 @@ export class Requests {
       this.#read(this.#inbox);
     }
     await this.#inbox.ready;
-    if (this.#open.has(headers[CORRELATION])) await this.#client.publish(topic, data, { headers });
+    const waiting = this.#open.get(headers[CORRELATION]);
+    if (!waiting) return;
+    const asking = {
+      resolve: (anybody) => anybody || waiting.reject(new NoResponder(`${topic}: nobody is subscribed, so nobody answers`)),
+      // After a broken connection an answer may still come.
+      reject: (error) => error instanceof BadInput && waiting.reject(error),
+    };
+    await this.#client.publish(topic, data, { headers, asking });
   }
 
   /** @param {Subscription} inbox */

@@ -6,7 +6,7 @@ export const SUBSCRIBE = 1; // subscription, pattern, since
 export const UNSUBSCRIBE = 2; // subscription
 export const PAUSE = 3; // subscription
 export const RESUME = 4; // subscription
-export const PUBLISH = 5; // number, topic, payloads
+export const PUBLISH = 5; // number, topic, payloads, request of a question
 export const AWAIT_STABLE = 6; // request, topic
 export const STATUS_REQUEST = 7; // request
 export const PING = 8;
@@ -24,6 +24,7 @@ export const DURABLE = 24; // request, error
 export const STANDING = 25; // subscription, known
 export const CAUGHT_UP = 26; // subscription
 export const RESUMED = 27; // subscription, is complete
+export const REACHES = 30; // request, anybody, error
 
 export const CREDIT = 1 << 20;
 export const MAX_PAYLOAD = 1 << 20;
