@@ -277,7 +277,9 @@ def test_who_finds_no_node_any_more_learns_it_everywhere(chromium):
             assert (await asked)["name"] == "OutcomeUnknown"
             await page.wait_for_function("() => c.state === 'closed'")
             assert (await page.evaluate("outcome(() => take(s, 3))"))["name"] == "OutcomeUnknown"
-            assert (await page.evaluate("outcome(() => c.publish('t', 1))"))["name"] == "OutcomeUnknown"
+            assert (await page.evaluate("outcome(() => c.publish('t', 1))"))["name"] == "Closed", (
+                "that one is not published"
+            )
 
     chromium.run(main())
 

@@ -81,14 +81,19 @@ export function testRoomIsABudget() {
   check(outbox.hasRoom);
 }
 
-export async function testClosingTellsEverybody() {
+export async function testClosingTellsWhatWasSentFromWhatWasNot() {
   const outbox = new Outbox(1 << 20);
-  const waiters = [waited(), waited(), waited()];
-  outbox.publish("t", payload(1), waiters[0]);
+  const [sent, unsent, asked] = [waited(), waited(), waited()];
+  outbox.publish("t", payload(1), sent);
   outbox.take();
-  outbox.publish("t", payload(1), waiters[1]);
-  outbox.askStable("t", waiters[2]);
+  outbox.publish("t", payload(1), unsent);
+  outbox.askStable("t", unsent);
+  outbox.askDurable("t", asked, true);
   outbox.close(new TypeError("closed"));
-  for (const waiter of waiters) await rejects("TypeError", waiter.promise);
+  await rejects("OutcomeUnknown", sent.promise);
+  for (const waiter of [unsent, asked]) {
+    const error = await rejects("Closed", waiter.promise);
+    check(error.message.includes("Nothing was published"), error.message);
+  }
   check(outbox.isEmpty);
 }

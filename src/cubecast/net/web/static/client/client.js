@@ -252,7 +252,7 @@ export class Client extends EventTarget {
   async #onLost(reason) {
     const before = this.#connection?.label;
     this.#connection = null;
-    const uncertain = this.#outbox.connectionLost(`the connection to ${before} broke before the answer came`);
+    const uncertain = this.#outbox.connectionLost(`the connection to ${before} broke before the answer came; it may have been published`);
     if (uncertain.messages) this.#tell("uncertain", uncertain);
     this.#makeRoom();
     this.#checkDrained();
@@ -346,7 +346,7 @@ export class Client extends EventTarget {
 
   /** @param {CubecastError} error */
   #shut(error) {
-    this.#closed = error;
+    this.#closed = error instanceof OutcomeUnknown ? new Closed(error.message) : error;
     this.#giveUp.abort();
     this.#connection?.close();
     this.#connection = null;

@@ -5,7 +5,7 @@
  * sent. When the connection breaks, the outcome of the former is unknown and the latter wait for the next connection.
  */
 
-import { BadInput, OutcomeUnknown } from "./errors.js";
+import { BadInput, Closed, OutcomeUnknown } from "./errors.js";
 import { weight } from "./inbox.js";
 import { AWAIT_DURABLE, AWAIT_STABLE, CREDIT, PUBLISH } from "./wire.js";
 
@@ -171,14 +171,19 @@ export class Outbox {
     });
   }
 
-  /** @param {Error} error */
+  /** What was not sent was not published; of what was sent nobody knows. @param {Error} error */
   close(error) {
-    const waiters = [...this.#asked.values()];
-    for (const one of [...this.#unsent, ...this.#underWay]) {
-      if ("payloads" in one) waiters.push(...one.waiters);
-      else waiters.push(one.waiter);
+    const unpublished = new Closed(`${error.message}. Nothing was published`);
+    const unknown = new OutcomeUnknown(`${error.message}; it may have been published`);
+    // In this order: the first rejection of one that waits for several things counts.
+    for (const one of this.#unsent) {
+      for (const waiter of "payloads" in one ? one.waiters : []) waiter.reject(unpublished);
     }
-    for (const waiter of waiters) waiter.reject(error);
+    const sent = [...this.#asked.values(), ...this.#underWay.flatMap((pile) => pile.waiters)];
+    for (const waiter of sent) waiter.reject(unknown);
+    for (const one of this.#unsent) {
+      if (!("payloads" in one)) one.waiter.reject(one.isFree ? unpublished : unknown);
+    }
     this.#unsent = this.#underWay = [];
     this.#unsentBytes = this.#underWayBytes = 0;
     this.#asked.clear();
