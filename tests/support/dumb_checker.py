@@ -242,6 +242,16 @@ class Dumb:
 
         return any(close(m) != self.causes[m] for m in self.publish)
 
+    def p14(self) -> bool:
+        failed = {mid(e) for e in self.rows.values() if e.kind == "failed"}
+        return any(
+            row.kind == "publish" and any(row.seq > c[1] for c in s.confirmed) and mid(row) not in {*s.at, *failed}
+            for s in self.sigmas
+            if s.correct
+            for row in s.rows
+            if row.topic == s.topic
+        )
+
     PREDICATES: ClassVar[dict[str, Callable[["Dumb"], bool]]] = {
         "K1": k1,
         "K2": k2,
@@ -260,6 +270,7 @@ class Dumb:
         "P11": p11,
         "P12": p12,
         "P13": p13,
+        "P14": p14,
     }
 
     def violated(self) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Final
 from cubecast.check import completeness, cuts, delivery, headers, order, total_order
 from cubecast.check.facts import Facts, gather
 from cubecast.check.history import Log, logs_of
+from cubecast.check.measure import measure
 from cubecast.check.verdict import Report, Verdict, Violation
 from cubecast.check.well_formed import read_topics, repeated_places
 from cubecast.errors import BadInput, TruncatedTraceError
@@ -41,6 +42,7 @@ PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "P11": delivery.within_subscription,
     "P12": completeness.no_permanent_hold,
     "P13": headers.headers_are_sound,
+    "P14": completeness.own_messages,
 }
 INHERITS: Final = {"P8": ("K2",), "P10": ("P1", "P2", "P3", "P4")}
 """Promises that contain others."""
@@ -71,6 +73,7 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
         facts, broken = gather(logs, topics)
     if not broken:
         found = _judge(wanted, facts)
+    measured = {} if broken else measure(facts, info.measured)
     unjudged = "the trace contradicts itself" if broken else None
     undecided = [name for name in wanted if NEEDS_VERSION.get(name, 0) > info.schema_version]
     return Report(
@@ -83,6 +86,7 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
         ),
         deliveries=kinds[Kind.DELIVER],
         messages=kinds[Kind.PUBLISH],
+        measured=measured,
         unknown_because=(
             *missing,
             *([unjudged] if unjudged else []),

@@ -1,4 +1,4 @@
-"""P3, P4, P4u, P12: what must have been delivered by the time everything is quiet."""
+"""P3, P4, P4u, P12, P14: what must have been delivered by the time everything is quiet."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,6 +21,21 @@ def validity(facts: Facts) -> Iterator[Violation]:
             for message in sorted(owed - view.sigma.deliveries.keys()):
                 if message.counter > view.start[view.causality.column[publisher_of(message)]]:
                     yield _never("P3", view, message, "was acknowledged but is not delivered here")
+
+
+def own_messages(facts: Facts) -> Iterator[Violation]:
+    """P14: what a node publishes to a topic while its subscription is confirmed, it delivers there itself."""
+    for name, topic in facts.topics.items():
+        own: defaultdict[Publisher, list[MessageId]] = defaultdict(list)
+        for message in topic.published:
+            own[publisher_of(message)].append(message)
+        for view in facts.deliveries[name]:
+            sigma = view.sigma
+            if sigma.correct and sigma.confirmed is not None:
+                for message in own[sigma.log.node, sigma.log.incarnation]:
+                    later = topic.published[message].seq > sigma.confirmed.seq
+                    if later and message not in sigma.deliveries and message not in topic.failed:
+                        yield _never("P14", view, message, "was published here and is not delivered here")
 
 
 def agreement(facts: Facts) -> Iterator[Violation]:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import sqrt
 from typing import Any, Final
 
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
 from cubecast.trace.schema import PROPERTIES, WELL_FORMED
 
 MOST_WITNESSES: Final = 10
+_DEVIATIONS: Final = 1.96  # of 95 %
 _RANK: Final = {name: rank for rank, name in enumerate((*WELL_FORMED, *PROPERTIES))}
 
 
@@ -63,6 +65,35 @@ def _id_json(message: MessageId | None) -> list[int] | None:
 
 
 @dataclass(frozen=True)
+class Rate:
+    """So many of so many; what is missing would have had to be there if the property were certain."""
+
+    kept: int
+    of: int
+
+    @property
+    def rate(self) -> float | None:
+        return self.kept / self.of if self.of else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's, of 95 %: right for rates near 1 as well."""
+        if not self.of:
+            return None
+        share, square = self.kept / self.of, _DEVIATIONS**2
+        middle = share + square / (2 * self.of)
+        reach = _DEVIATIONS * sqrt(share * (1 - share) / self.of + square / (4 * self.of**2))
+        whole = 1 + square / self.of
+        return max(0.0, (middle - reach) / whole), min(1.0, (middle + reach) / whole)
+
+    def __add__(self, other: "Rate") -> "Rate":
+        return Rate(self.kept + other.kept, self.of + other.of)
+
+    def to_json(self) -> dict[str, object]:
+        return {"kept": self.kept, "of": self.of, "rate": self.rate, "interval": self.interval}
+
+
+@dataclass(frozen=True)
 class Report:
     """The verdict on one trace, property by property."""
 
@@ -73,6 +104,8 @@ class Report:
     deliveries: int = 0
     messages: int = 0
     unknown_because: Sequence[str] = field(default=())
+    measured: Mapping[str, Rate] = field(default_factory=dict)
+    """What is likely and not promised: how often it held."""
 
     @property
     def verdict(self) -> Verdict:
@@ -97,5 +130,6 @@ class Report:
             "deliveries": self.deliveries,
             "messages": self.messages,
             "runs": 1,
+            "measured": {name: rate.to_json() for name, rate in self.measured.items()},
             "unknown_because": list(self.unknown_because),
         }

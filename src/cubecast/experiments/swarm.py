@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from time import process_time
 from typing import Any
 
 from cubecast.check.checker import check_trace
-from cubecast.check.verdict import Verdict
+from cubecast.check.verdict import Rate, Verdict
 from cubecast.errors import BadInput
 from cubecast.experiments.beyond_promises import missed_although_ready, needless_restarts
 from cubecast.protocol.families import find
@@ -67,11 +67,16 @@ class Tally:
     cpu_seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
+    measured: dict[str, Rate] = field(default_factory=dict)
+
+    def measure(self, found: Mapping[str, Rate]) -> None:
+        self.measured |= {name: self.measured.get(name, Rate(0, 0)) + rate for name, rate in found.items()}
 
     def add(self, other: "Tally") -> None:
         for name in ("schedules", "deliveries", "messages", "gaps", "reincarnations", "cpu_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults += other.faults
+        self.measure(other.measured)
         self.failure = self.failure or other.failure
 
     def to_json(self, protocol: str, seed: int) -> dict[str, Any]:
@@ -85,6 +90,7 @@ class Tally:
             "lost_and_announced": self.gaps,
             "reincarnations": self.reincarnations,
             "faults": dict(sorted(self.faults.items())),
+            "measured": {name: rate.to_json() for name, rate in self.measured.items()},
             "schedules_per_cpu_second": self.schedules / self.cpu_seconds if self.cpu_seconds else 0.0,
             "failure": None if self.failure is None else self.failure.to_json(),
         }
@@ -108,6 +114,7 @@ def judge(
     if tally is not None:
         tally.deliveries += report.deliveries
         tally.messages += report.messages
+        tally.measure(report.measured)
         kinds = Counter(event.kind for event in outcome.events)
         tally.gaps += kinds["gap"]
         tally.reincarnations += kinds["stop"]

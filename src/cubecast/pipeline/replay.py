@@ -23,7 +23,7 @@ from cubecast.pipeline.subscriptions import (
 from cubecast.pipeline.view import View
 from cubecast.trace.schema import Kind
 
-RECEIVE, DISCARD, GAP = CODE[Kind.RECEIVE], CODE[Kind.DISCARD], CODE[Kind.GAP]
+RECEIVE, DISCARD, GAP, PUBLISH = (CODE[kind] for kind in (Kind.RECEIVE, Kind.DISCARD, Kind.GAP, Kind.PUBLISH))
 
 
 def replayed_rows(rows: Rows, runs: dict[int, RunMessages], wanted: dict[int, frozenset[str]]) -> list[dict[str, Any]]:
@@ -62,6 +62,8 @@ def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> d
         findings += Examination(view).findings()
     if "K3" in wanted:
         findings += _dishonest(view)
+    if "P14" in wanted:
+        findings += _own_lost(view)
     lost: list[Finding] = []
     heard: list[tuple[int, int]] = []
     if "P12" in wanted:
@@ -130,6 +132,24 @@ def _dishonest(view: View) -> Iterator[Finding]:
                 message = (*publisher, last)
                 reason = f"the cut excludes {message}, published after the subscription was confirmed"
                 yield view.finding("K3", row, reason, message)
+
+
+def _own_lost(view: View) -> Iterator[Finding]:
+    """P14: published after the subscription was confirmed, and never delivered in it."""
+    confirmed = view.subscription.subscribed
+    if not view.correct or confirmed is None:
+        return
+    rows, low, high = view.rows, confirmed + 1, view.log.stop
+    here = (rows.kind[low:high] == PUBLISH) & (rows.topic[low:high] == view.subscription.topic)
+    at = np.flatnonzero(here) + low
+    slot = view.topic.slots(view.topic.rank_of(rows.source[at], rows.source_incarnation[at]), rows.counter[at])
+    at = at[~view.topic.failed[slot]]
+    delivered = _messages_at(rows, view.at)
+    for row in at.tolist():
+        source, incarnation, counter = message = view.message(row)
+        if (pack_one(source, incarnation), counter) not in delivered:
+            reason = f"{message} was published here and is not delivered here"
+            yield view.finding("P14", view.last_row, reason, message=message)
 
 
 def _held(view: View, places: Ints | None, delivered: Ints) -> Iterator[Finding]:

@@ -102,6 +102,8 @@ class Nemesis:
     """Kinds of packets that may be held up."""
     everybody: bool = False
     """All ids are nodes, and all nodes are subscribed."""
+    returning: bool = False
+    """Nodes that come back subscribe and publish at once."""
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Parameters that are drawn among these values."""
     full: bool = False

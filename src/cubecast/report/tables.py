@@ -37,12 +37,20 @@ def print_verdict(console: Console, report: Mapping[str, Any]) -> None:
     for name, one in report["properties"].items():
         table.add_row(name, one["verdict"], f"{one['violations']:,}")
     console.print(table)
+    _print_list(console, "Measured, not promised", [_measured(*one) for one in report.get("measured", {}).items()])
     _print_list(console, "Not known because", report["unknown_because"])
     _print_list(console, "Smallest witnesses", [_witness(one) for one in report["witnesses"]])
     _print_list(console, "Partial", report.get("partial", ()))
     _print_list(console, "Refused", report.get("refused", ()))
     runs = f" in {report['runs']:,} runs" if report["runs"] > 1 else ""
     console.print(f"{report['verdict']}: {report['messages']:,} messages, {report['deliveries']:,} deliveries{runs}")
+
+
+def _measured(name: str, one: Mapping[str, Any]) -> str:
+    if not one["of"]:
+        return f"{name}: nothing to measure it by"
+    low, high = one["interval"]
+    return f"{name}: {one['rate']:.4%} of {one['of']:,}, with 95 % confidence {low:.4%} to {high:.4%}"
 
 
 def _witness(one: Mapping[str, Any]) -> str:

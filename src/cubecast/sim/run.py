@@ -168,6 +168,7 @@ def run_info(config: SimConfig) -> RunInfo:
         run=f"{config.protocol}-{config.nodes}-{config.seed}-{config.fingerprint()}",
         protocol=config.protocol,
         promises=find(config.protocol).promises,
+        measured=find(config.protocol).measured,
         nodes=config.nodes,
         seed=config.seed,
         code_version=__version__,

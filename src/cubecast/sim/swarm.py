@@ -68,7 +68,22 @@ def draw(protocol: str, seed: int, profile: Nemesis | None = None) -> Schedule:
         heal_at=HEAL_AT,
         coded=rng.random() < 0.1,
     )
+    if profile.returning:
+        schedule = replace(schedule, actions=tuple(sorted((*schedule.actions, *_returns(seed, schedule)))))
     return _embellish(rng, schedule) if profile.full else schedule
+
+
+def _returns(seed: int, schedule: Schedule) -> list[Action]:
+    """What nodes that come back do at once; from a generator of their own."""
+    rng = Random(f"returns of {seed}")
+    topics = tuple(schedule.members)
+    actions = []
+    for fault in schedule.faults:
+        if isinstance(fault, Restart):
+            at, topic = fault.at, rng.choice(topics)
+            actions.append(Action(round(at + 0.1, 1), "subscribe", fault.node, topic))
+            actions.append(Action(round(at + rng.choice((0.2, 50, 400)), 1), "publish", fault.node, topic))
+    return actions
 
 
 def _drawn(seed: int, profile: Nemesis) -> dict[str, str]:

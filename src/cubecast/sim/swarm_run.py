@@ -82,7 +82,14 @@ def run(
         coded=schedule.coded,
         careful=careful,
     )
-    info = RunInfo(f"swarm-{schedule.seed}", schedule.protocol, promises, nodes=len(schedule.nodes), seed=schedule.seed)
+    info = RunInfo(
+        f"swarm-{schedule.seed}",
+        schedule.protocol,
+        promises,
+        nodes=len(schedule.nodes),
+        seed=schedule.seed,
+        measured=family.measured,
+    )
     _install(schedule, world)
     try:
         world.start()

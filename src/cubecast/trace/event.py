@@ -51,6 +51,8 @@ class RunInfo:
     code_version: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
+    measured: tuple[str, ...] = ()
+    """Properties that are likely, not promised: judges say how often they held."""
 
     def __post_init__(self) -> None:
         unknown = [p for p in self.promises if p not in WELL_FORMED and p not in PROPERTIES]
@@ -74,7 +76,7 @@ class RunInfo:
                 raise TraceError(f"the run header lacks {name!r} or has another type there: {value!r}")
         # What a later program adds to a header does not change what its rows mean.
         given = {name: data[name] for name in _HEADER_TYPES if data.get(name) is not None}
-        return cls(**{**given, "promises": tuple(data["promises"])})
+        return cls(**{**given, "promises": tuple(data["promises"]), "measured": tuple(data.get("measured", ()))})
 
 
 _HEADER_TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -82,6 +84,7 @@ _HEADER_TYPES: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("clock_unit", "code_version"), (str, NoneType)),
     **dict.fromkeys(("nodes", "seed"), (int, NoneType)),
     "promises": (list, tuple),
+    "measured": (list, tuple),
     "parameters": (dict, NoneType),
     "schema_version": (int,),
 }

@@ -75,7 +75,7 @@ COLUMN_NAMES: Final[tuple[str, ...]] = tuple(name for name, _, _ in COLUMNS)
 WELL_FORMED: Final = ("K0", "K1", "K2", "K3")
 PROPERTIES: Final = (
     *("P1", "P1b", "P2", "P3", "P4", "P4u", "P5", "P6", "P7", "P8"),
-    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13"),
+    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13", "P14"),
 )
 NEEDS_VERSION: Final[dict[str, int]] = {"P1b": 2}
 """Properties that need a later column: older traces leave them UNKNOWN."""

@@ -52,6 +52,19 @@ def cause_lost(study: Study, rng: random.Random) -> list[Event] | None:
     return None if choice is None else Edit(study).remove(*choice).result()
 
 
+@REGISTRY.breaks("P14")
+def own_message_lost(study: Study, rng: random.Random) -> list[Event] | None:
+    """A node does not deliver the last message it published itself while it was subscribed."""
+    choices = []
+    for view, message in _last_of_publisher(study):
+        sigma, published = view.sigma, study.facts.topics[view.sigma.topic].published
+        mine = message[:2] == (sigma.log.node, sigma.log.incarnation) and message in published
+        if mine and sigma.correct and sigma.confirmed is not None and published[message].seq > sigma.confirmed.seq:
+            choices.append((sigma.deliveries[message],))
+    choice = pick(rng, choices)
+    return None if choice is None else Edit(study).remove(*choice).result()
+
+
 @REGISTRY.breaks("P4")
 def last_delivery_lost(study: Study, rng: random.Random) -> list[Event] | None:
     choice = pick(

@@ -6,7 +6,7 @@ from cubecast.protocol.epidemic.epto_packets import PACKETS
 from cubecast.protocol.epidemic.epto_parameters import EptoParameters, PublishedParameters
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Seat, Setup
 
-_SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11")
+_SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11", "P14")
 
 
 def _epto(setup: Setup, parameters: EptoParameters) -> MakeMachine:
@@ -41,6 +41,7 @@ EPTO = Family(
         ),
         joins=True,
         outsiders=True,
+        returning=True,
         settings={
             "clock": ("hybrid", "hybrid", "logical"),
             "period": ("125", "125", "40", "300"),
@@ -62,7 +63,7 @@ EPTO_PUBLISHED = Family(
     PACKETS,
     _epto,
     PublishedParameters,
-    measured=("P4", "P9a"),
+    measured=("P4",),
     nemesis=Nemesis(faults=("delay", "reorder", "slow", "loss", "pause")),
     described="docs/papers/epto.md",
 )
