@@ -18,7 +18,7 @@ def agreement(facts: Facts) -> Rate:
         somewhere = {message for view in correct for message in view.messages}
         for view in correct:
             told: set[MessageId] = {message_of(row) for row in view.sigma.gaps}
-            kept += len(view.messages)
+            kept += len(view.messages) + len(view.sigma.repeats)
             lost += len((told & somewhere) - view.sigma.deliveries.keys())
     return Rate(kept, kept + lost)
 

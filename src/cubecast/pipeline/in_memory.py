@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from cubecast.pipeline.agreement import COLUMNS, VECTORS, shortfalls
 from cubecast.pipeline.claims import unsound_headers
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import REPLAYED, SEQUENCE
-from cubecast.pipeline.judging import AGREEMENT, TOTAL_ORDER, Judged, Tables, columns_for, only
+from cubecast.pipeline.judging import AGREEMENT, MEASURED_AGREEMENT, TOTAL_ORDER, Judged, Tables, columns_for, only
 from cubecast.pipeline.layout import file_footer, tasks
 from cubecast.pipeline.passes import Judgement, Plan, judge_chunks
 from cubecast.pipeline.reading import PLAIN
@@ -51,6 +52,8 @@ class InMemory:
         replaying = partial(replayed_rows, runs=runs, wanted=wants)
         replayed = self.run_pass(plan, columns_for(asked), replaying, REPLAYED)
         judged.add_replayed(replayed)
+        if MEASURED_AGREEMENT in asked:
+            judged.add_kept(replayed.filter(pc.field("correct") & pc.field("topic").is_valid()))
         if asked & AGREEMENT:
             for run, table in _by_topic(replayed.select([*COLUMNS, *VECTORS])):
                 judged.findings[run] += finding_rows(shortfalls(table, partial(runs.__getitem__, run)))

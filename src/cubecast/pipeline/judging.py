@@ -1,6 +1,6 @@
 """Passes 2 to 4 over a batch of runs that do not contradict themselves: all findings beyond K0."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +30,8 @@ TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter
 FILE = struct(run=INT, name=TEXT, path=TEXT, version=INT)
 AGREEMENT = frozenset({"P4", "P4u", "P10"})
 TOTAL_ORDER = frozenset({"P9a", "P9b", "P9c"})
+MEASURED_AGREEMENT = "P4 measured"
+"""Asked for like a property, of runs that do not promise P4 and have it measured."""
 Tables = dict[int, RunMessages]
 
 
@@ -39,6 +41,10 @@ class Judged:
 
     findings: defaultdict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     damage: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    kept: Counter[int] = field(default_factory=Counter)
+    """Deliveries of correct subscriptions."""
+    lost: Counter[int] = field(default_factory=Counter)
+    """Messages that a correct subscription was told it misses and another one delivered."""
 
     def add_replayed(self, table: pa.Table) -> None:
         """Findings of single subscriptions, and gap rows that another subscription contradicts."""
@@ -51,10 +57,19 @@ class Judged:
             lost += [(row["run"], row["topic"], finding) for finding in row["lost"]]
             messages = zip(row["heard_publisher"], row["heard_counter"], strict=True)
             heard |= {(row["run"], row["topic"], *message) for message in messages}
+        told: set[tuple[Any, ...]] = set()
         for run, topic, finding in lost:
             publisher = pack_one(finding["source"], finding["source_incarnation"])
-            if (run, topic, publisher, finding["counter"]) in heard:
+            message = (run, topic, publisher, finding["counter"])
+            if message in heard:
                 self.findings[run].append(finding)
+                told.add((*message, finding["node"], finding["incarnation"], finding["ordinal"]))
+        self.lost.update(one[0] for one in told)
+
+    def add_kept(self, table: pa.Table) -> None:
+        """Rows of (run, deliveries), of correct subscriptions."""
+        for run, deliveries in zip(*(table.column(name).to_pylist() for name in ("run", "deliveries")), strict=True):
+            self.kept[run] += deliveries
 
 
 class OnSpark:
@@ -83,6 +98,9 @@ class OnSpark:
         tables = spark.sparkContext.broadcast(runs)
         replayed = run_pass(spark, plan, columns_for(asked), partial(_replay, tables, wants), REPLAYED).persist()
         _collect_replayed(replayed, judged)
+        if MEASURED_AGREEMENT in asked:
+            correct = replayed.where(F.col("correct") & F.col("topic").isNotNull())
+            judged.add_kept(correct.groupBy("run").agg(F.sum("deliveries").alias("deliveries")).toArrow())
         if asked & AGREEMENT:
             _collect(agreement(replayed, partial(_fetch, tables)), judged)
         replayed.unpersist()

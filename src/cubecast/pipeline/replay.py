@@ -68,6 +68,7 @@ def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> d
     heard: list[tuple[int, int]] = []
     if "P12" in wanted:
         findings += _held(view, places, deliveries.get(view.subscription.topic, view.at))
+    if wanted & {"P12", "P4 measured"}:
         lost = list(_lost(view))
         findings += [finding for finding in lost if finding.other is not None]
         heard = _heard_of_lost(view)

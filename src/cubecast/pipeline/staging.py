@@ -46,6 +46,8 @@ class Run:
     refusal: str | None = None
     """Why it cannot be judged, found in its header already."""
     version: int = SCHEMA_VERSION
+    measured: tuple[str, ...] = ()
+    """What is likely and not promised."""
 
 
 def find_runs(directories: Sequence[Path]) -> list[Run]:
@@ -117,7 +119,19 @@ def _run_of(index: int, place: Path, header: dict[str, Any]) -> Run:
     unknown = [promise for promise in promises if promise not in CHECKABLE]
     if unknown:
         raise TraceError(f"run {name!r} promises {unknown}, which this version does not know")
+    measured = header.get("measured") or ()
+    if not isinstance(measured, list | tuple) or not all(isinstance(one, str) for one in measured):
+        raise TraceError(f"{place / RUN_FILE} names as `measured` what is no list of properties: {measured!r}")
     files = tuple(str(path) for path in sorted(place.glob(f"*{FILE_SUFFIX}")))
     if not files:
         raise TraceError(f"{place} holds no {FILE_SUFFIX} file; the run wrote no events")
-    return Run(index, name, str(place), files, tuple(promises), nodes, version=header["schema_version"])
+    return Run(
+        index,
+        name,
+        str(place),
+        files,
+        tuple(promises),
+        nodes,
+        version=header["schema_version"],
+        measured=tuple(measured),
+    )

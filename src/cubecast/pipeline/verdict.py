@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ class RunVerdict:
     messages: int = 0
     bad_rows: int = 0
     unknown_because: tuple[str, ...] = ()
+    measured: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """What is likely and not promised: so many of so many."""
     refused: str | None = None
     """Why it is no trace that could be judged: then there is no verdict on it, and the other runs have theirs."""
 
@@ -115,6 +118,13 @@ class Verification:
         return joined
 
     @property
+    def measured(self) -> dict[str, dict[str, Any]]:
+        """Over all runs: how often what is likely held."""
+        names = dict.fromkeys(name for run in self.runs for name in run.measured)
+        both = {name: [run.measured[name] for run in self.runs if name in run.measured] for name in names}
+        return {name: _rate(sum(kept for kept, _ in of), sum(all_ for _, all_ in of)) for name, of in both.items()}
+
+    @property
     def witnesses(self) -> list[dict[str, Any]]:
         every = [(finding, run.run.name) for run in self.runs for finding in run.witnesses]
         every.sort(key=lambda pair: _size(pair[0]))
@@ -134,6 +144,7 @@ class Verification:
             "deliveries": sum(run.deliveries for run in self.runs),
             "messages": sum(run.messages for run in self.runs),
             "runs": len(self.runs) - len(self.refused),
+            "measured": self.measured,
             "refused": self.refused,
             "wall_seconds": round(self.wall_seconds, 3),
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
@@ -156,6 +167,16 @@ class Verification:
             for run in self.runs
             for name, one in run.properties.items()
         ]
+
+
+def _rate(kept: int, of: int) -> dict[str, Any]:
+    """With Wilson's 95 % interval."""
+    if not of:
+        return {"kept": 0, "of": 0, "rate": None, "interval": None}
+    share, z = kept / of, 1.96
+    middle, reach = share + z * z / (2 * of), z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    interval = (max(0.0, (middle - reach) / (1 + z * z / of)), min(1.0, (middle + reach) / (1 + z * z / of)))
+    return {"kept": kept, "of": of, "rate": share, "interval": interval}
 
 
 def _where(run: RunVerdict) -> dict[str, Any]:

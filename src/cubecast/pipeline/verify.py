@@ -9,7 +9,7 @@ unless the files mix nodes. Spark does the passes, or, where the rows are few, t
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -141,7 +141,8 @@ def _judge(
         if run.index in found and not found[run.index].damage and (messages := found[run.index].messages) is not None
     }
     with stages.stage("replaying subscriptions"):
-        judged = engine.judge(plan.without(set(plan.names) - set(sound)), sound, wanted)
+        asked = {run.index: (*wanted[run.index], *(f"{name} measured" for name in run.measured)) for run in batch}
+        judged = engine.judge(plan.without(set(plan.names) - set(sound)), sound, asked)
     return map(partial(_verdict, found=found, judged=judged, wanted=wanted, damage=damage, refused=refused), batch)
 
 
@@ -172,7 +173,8 @@ def _verdict(
     broken = [*damage.get(run.index, ()), *summary.damage, *judged.damage.get(run.index, ())]
     if broken:
         return judge_run(run, wanted[run.index], [], broken)
-    return judge_run(
+    rates = {"P4": (judged.kept[run.index], judged.kept[run.index] + judged.lost[run.index])}
+    verdict = judge_run(
         run,
         wanted[run.index],
         [*summary.findings, *judged.findings.get(run.index, ())],
@@ -181,6 +183,9 @@ def _verdict(
         messages=sum(log.publications for log in summary.logs),
         bad_rows=sum(log.bad_rows for log in summary.logs),
     )
+    contradicts = any(finding["property"] == "K0" for finding in summary.findings)
+    measured = {name: rates[name] for name in run.measured if name in rates and not contradicts}
+    return replace(verdict, measured=measured)
 
 
 def incomplete(run: Run, summary: RunSummary) -> list[str]:

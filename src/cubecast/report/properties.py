@@ -25,6 +25,7 @@ MEANINGS: Final = {
     "P11": "Only subscribers are delivered to",
     "P12": "Nothing waits for ever, nothing lost turns up",
     "P13": "Headers claim exactly what happened before",
+    "P14": "Who publishes hears itself",
 }
 
 _PREMISES: Final = {
@@ -36,7 +37,7 @@ _PREMISES: Final = {
     "P4u": ("crashes", "crashes"),
     "P10": ("restarts", "restarts"),
     "P12": ("receptions", "packets received"),
-    "P13": ("published", "publications"),
+    **dict.fromkeys(("P13", "P14"), ("published", "publications")),
 }
 """What each is about, as a name in a story's counts and for people: a promise without occasion was not tested."""
 
