@@ -26,6 +26,8 @@ class NodeSettings(TypedDict, total=False):
     peers: Mapping[int, AddressLike] | str | None
     dial_through: Mapping[int, AddressLike] | str | None
     node: int | None
+    protocol: str | None
+    parameters: Mapping[str, str] | None
     cluster: str | None
     dimension: int | None
     window: int | None
