@@ -52,3 +52,56 @@ def test_traces_in_which_anything_goes(seed: int):
 def test_no_false_alarm(seed: int):
     trace = clean_trace(seed, total_order=seed % 2 == 0)
     assert judge(trace, trace.info.promises).verdict == "VALID"
+
+
+@pytest.fixture
+def large_paths(monkeypatch) -> None:
+    """As if every trace were too large for one block, and worth pruning."""
+    for name in ("causality", "claims"):
+        monkeypatch.setattr(f"cubecast.pipeline.{name}.CELLS_AT_ONCE", 1)
+    monkeypatch.setattr("cubecast.pipeline.prune.CHECKS_WORTH_SAVING", 0)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_paths_of_large_traces_judge_alike(large_paths, seed: int):
+    for path in HISTORIES:
+        assert differences(read_history(path).trace) == [], path.stem
+    for one in range(seed * 40, seed * 40 + 40):
+        assert differences(random_trace(one, short=one % 3 == 0)) == [], f"seed {one}"
+    clean = clean_trace(seed, total_order=True)
+    for name, mutator in MUTATORS.items():
+        events = mutator.apply(clean.events, random.Random(seed))
+        if events is not None:
+            assert differences(Trace(clean.info, events)) == [], f"{name}, seed {seed}"
+
+
+def later_incarnations(trace: Trace) -> Trace:
+    """The same trace with other incarnations: half of the nodes are not in their first life."""
+
+    def life(node: int, incarnation: int) -> int:
+        return incarnation + 3 * (node % 2)
+
+    def renamed(ids):
+        return ids and tuple(one._replace(incarnation=life(one.source, one.incarnation)) for one in ids)
+
+    events = []
+    for event in trace.events:
+        lives = {
+            "incarnation": life(event.node, event.incarnation),
+            "deps": renamed(event.deps),
+            "cut": renamed(event.cut),
+        }
+        if event.source is not None and event.source_incarnation is not None:
+            lives["source_incarnation"] = life(event.source, event.source_incarnation)
+        events.append(event._replace(**lives))
+    return Trace(trace.info, events)
+
+
+@pytest.mark.parametrize("seed", range(0, 90, 30))
+def test_later_incarnations_are_judged_alike(seed: int):
+    for one in range(seed, seed + 30):
+        first = random_trace(one, short=one % 3 == 0)
+        later = later_incarnations(first)
+        assert differences(later) == [], f"seed {one}"
+        expected, found = judge(first, ALL_PROMISES), judge(later, ALL_PROMISES)
+        assert found.properties == expected.properties, f"seed {one}: names of lives decide nothing"

@@ -20,7 +20,8 @@ from support.random_traces import random_trace
 
 def assembled(table: pa.Table) -> RunSummary:
     rows = rows_of(table.set_column(0, "run", pa.array(np.zeros(table.num_rows, np.int32))))
-    summary = summaries(pa.Table.from_batches([batch_of(log_rows(rows), LOG)]))[0]
+    found, _ = summaries(pa.Table.from_batches([batch_of(log_rows(rows), LOG)]))
+    summary = found[0]
     assemble(summary)
     return summary
 

@@ -6,7 +6,6 @@ Publications are numbered log by log in the order of their rows. `previous` is a
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ import numpy as np
 from cubecast.pipeline.rows import Ints
 
 CELLS_AT_ONCE = 50_000_000
-"""A matrix of what everybody knows of everybody is built whole up to this size, column by column beyond."""
+"""What everybody knows of everybody is a matrix; it is built whole up to this size, and in blocks of it beyond."""
+_NO_BLOCK = (0, np.zeros((0, 0), np.int32))
 
 
 def groups(owner: Ints, size: int) -> Ints:
@@ -75,7 +75,8 @@ class HappenedBefore:
     order: Ints
     start: Ints
     cause: Ints
-    _columns: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _block: tuple[int, Ints] = field(default_factory=lambda: _NO_BLOCK, repr=False)
+    """Columns of neighbouring logs, and which the first is."""
 
     def publishes_after(self, log_key: int, seq: int) -> int | None:
         """The first publication of a log after a row, as its number in the log from 1; None when there is none."""
@@ -94,18 +95,17 @@ class HappenedBefore:
         return self._column(int(np.searchsorted(self.logs, log_key)))[publications] >= first
 
     def _column(self, log: int) -> Ints:
-        """For each publication, how many of this log's publications happened before it or are it."""
-        if self.whole_matrix is not None:
-            return self.whole_matrix[:, log]
-        if log not in self._columns:
-            self._columns[log] = self._spread(np.array([log]))[:, 0]
-        return self._columns[log]
+        """For each publication, how many of this log's publications happened before it or are it.
 
-    @cached_property
-    def whole_matrix(self) -> Ints | None:
-        if len(self.log_of) * len(self.logs) > CELLS_AT_ONCE:
-            return None
-        return self._spread(np.arange(len(self.logs)))
+        Walking all publications costs the same for one log as for many: as many neighbours as fit come along.
+        """
+        low, block = self._block
+        if not low <= log < low + block.shape[1]:
+            together = max(1, CELLS_AT_ONCE // max(1, len(self.log_of)))
+            low = log // together * together
+            block = self._spread(np.arange(low, min(low + together, len(self.logs))))
+            self._block = (low, block)
+        return block[:, log - low]
 
     def _spread(self, logs: Ints) -> Ints:
         size = len(self.log_of)
@@ -115,4 +115,4 @@ class HappenedBefore:
         return propagate(known, self.order, previous, self.start, self.cause)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "whole_matrix"} | {"_columns": {}}
+        return self.__dict__ | {"_block": _NO_BLOCK}

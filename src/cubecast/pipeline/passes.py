@@ -25,6 +25,8 @@ Judgement: TypeAlias = Callable[[Rows], list[dict[str, Any]]]
 Tasks: TypeAlias = list[list[Chunk]]
 Work: TypeAlias = Callable[[list[Chunk]], Iterator[pa.RecordBatch]]
 ROWS_PER_SHUFFLED_PARTITION = 1_000_000
+ROWS_PER_SHUFFLED_BATCH = 4_096
+"""The JVM walks lists inside a batch again and again: the time per row grows with the rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,9 @@ def _read_rows(columns: Sequence[str], numbers: dict[str, int], chunks: list[Chu
         if table is not None:
             absent = {name: pa.nulls(table.num_rows, declared.field(name).type) for name in declared.names}
             filled = {name: table.column(name) for name in table.column_names}
-            yield from pa.table(absent | filled).select(declared.names).cast(declared).to_batches()
+            yield from (
+                pa.table(absent | filled).select(declared.names).cast(declared).to_batches(ROWS_PER_SHUFFLED_BATCH)
+            )
 
 
 def _judge_rows(
