@@ -53,6 +53,10 @@ def hostile_frame(pick: Pick) -> bytes:
 def _value(hint: Any, pick: Pick) -> Any:
     if hint is int:
         return NUMBERS[pick(len(NUMBERS))]
+    if hint is float:
+        return float(NUMBERS[pick(len(NUMBERS))])
+    if hint is Any:
+        return (0, "t", b"", None, 1.5)[pick(5)]
     if hint is str:
         return TOPICS[pick(len(TOPICS))]
     if hint is bytes:
@@ -70,5 +74,7 @@ def _value(hint: Any, pick: Pick) -> Any:
     if isinstance(hint, type) and issubclass(hint, tuple):
         hints = get_type_hints(hint)
         return hint(*(_value(hints[name], pick) for name in hint._fields))
+    if not inside:  # a packet inside of a packet
+        return hint(*(_value(one, pick) for one in get_type_hints(hint).values()))
     chosen = inside[pick(len(inside))]
     return None if chosen is type(None) else _value(chosen, pick)

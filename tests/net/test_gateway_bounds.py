@@ -62,6 +62,22 @@ def test_a_subscription_too_many_is_refused_and_the_others_stay():
     run(main())
 
 
+def test_a_client_shares_what_comes_in_rather_than_subscribing_to_it_again_and_again():
+    """Each message went to all ten thousand of them, which took a node all its time."""
+
+    async def main():
+        port, wire = Bus().port(), Wire()
+        gateway = Gateway(port, wire, alike=2)
+        gateway.on_frames([encode(Subscribe(number, "t")) for number in range(3)])
+        (ended,) = wire.said(Ended)
+        assert ended.subscription == 2 and ended.reason.endswith("share what comes in on t")
+        gateway.on_frames([encode(Subscribe(3, "u")), encode(Unsubscribe(0)), encode(Subscribe(4, "t"))])
+        assert len(wire.said(Ended)) == 1
+        gateway.close()
+
+    run(main())
+
+
 def test_the_cuts_of_a_client_are_counted_while_its_subscriptions_are_open(monkeypatch):
     """Each entry is kept for as long as the subscription is: a few hundred full cuts would fill a node's memory."""
     monkeypatch.setattr(gateways, "MOST_KNOWN", 5)

@@ -44,8 +44,8 @@ from support.secured import Raw
 
 MANY = 9_900
 WORST = 0.05
-GENEROUS = Limits(requests_per_second=1e9)
-"""In requests per second only: a test need not wait for them."""
+GENEROUS = Limits(requests_per_second=1e9, subscriptions_per_pattern=10_000)
+"""With as many as a client may have, all alike, at once."""
 GREETING = greeted(ClientGreeting(MAGIC, VERSION, VERSION, "cubecast", "greedy"))
 
 

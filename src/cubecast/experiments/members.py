@@ -25,11 +25,12 @@ class MemberProcess:
         self.was_killed = False
 
     @classmethod
-    async def start(cls, module: str, name: str, errors: Path, *arguments: str) -> Self:
-        """The module in a process of its own; its error output is added to the file."""
+    async def start(cls, module: str, name: str, errors: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> Self:
+        """The module in a process of its own, started by the command `prefix` if there is one; its error output is
+        added to the file."""
         with errors.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", module, *arguments),
+                *(*prefix, sys.executable, "-m", module, *arguments),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr,

@@ -92,6 +92,7 @@ class Clients:
             link,
             requests_per_second=self.limits.requests_per_second,
             subscriptions=self.limits.subscriptions,
+            alike=self.limits.subscriptions_per_pattern,
             slices=self.slices,
             share=Share(
                 self._holdings, link.host, None if visitor.principal.is_unrestricted else visitor.principal.name

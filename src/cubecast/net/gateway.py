@@ -6,34 +6,30 @@ the client has credit for. They are taken in the order they came, whatever their
 """
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from cubecast.errors import BadInput, CubecastError, NotKept, OutcomeUnknown, RemoteProtocolError
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import Topic
+from cubecast.net.client_sink import ClientSink
 from cubecast.net.connection import Traffic
 from cubecast.net.gateway_messages import (
     CREDIT,
     AwaitDurable,
     AwaitStable,
-    CaughtUp,
-    Deliver,
     Durable,
     Ended,
     ListLog,
-    Lost,
     Pause,
     Ping,
     Pong,
     Publish,
     Reaches,
     ReadLog,
-    Ready,
     Resume,
     Resumed,
     Stable,
-    Standing,
     StatusReply,
     StatusRequest,
     Subscribe,
@@ -43,9 +39,9 @@ from cubecast.net.gateway_messages import (
     encode,
 )
 from cubecast.net.log.serving import LogService
-from cubecast.net.log.since import FromCut, PublisherCut, Since
-from cubecast.net.pieces import pieces, weight
-from cubecast.net.port import GapNotice, Logged, Port
+from cubecast.net.log.since import FromCut, Since
+from cubecast.net.pieces import weight
+from cubecast.net.port import Port
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.holdings import CUT_ENTRY, SUBSCRIPTION, Holdings, Share
 from cubecast.net.security.settings import Limits
@@ -53,8 +49,6 @@ from cubecast.net.slices import Slices
 from cubecast.net.status import fitting
 
 MOST_SUBSCRIPTIONS = 10_000
-AT_ONCE = 10_000
-"""Entries of a cut in one message."""
 MOST_KNOWN = 20_000
 """Entries of the cuts that a client's open subscriptions began with; a client of ours sends no larger ones."""
 MOST_REQUESTS = 1_000
@@ -87,50 +81,6 @@ class Link(Protocol):
     def close(self) -> None: ...
 
 
-class ClientSink:
-    """A client's subscription, as the node's port sees it."""
-
-    __slots__ = ("_gateway", "_number", "asked", "held", "known", "number", "size")
-
-    def __init__(self, gateway: "Gateway", number: int) -> None:
-        self._gateway, self._number = gateway, number
-        self.number: int | None = None
-        """The port's name for it."""
-        self.asked = self.held = False
-        """Paused because the client said so; because its connection is full."""
-        self.known = 0
-        """Entries of the cut it began with."""
-        self.size = 0
-        """Bytes it is counted with."""
-
-    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
-        source, incarnation, counter = first
-        offset, at = (None, 0.0) if logged is None else logged
-        for piece in pieces(payloads):
-            self._gateway.send(Deliver(self._number, topic, source, incarnation, counter, list(piece), offset, at))
-            counter += len(piece)
-            offset = None if offset is None else offset + len(piece)
-        self._gateway.check_full(self)
-
-    def on_ready(self) -> None:
-        self._gateway.send(Ready(self._number))
-
-    def on_live(self, known: PublisherCut) -> None:
-        entries = [(*publisher, counter) for publisher, counter in known.items()]
-        for start in range(0, len(entries), AT_ONCE):
-            self._gateway.send(Standing(self._number, entries[start : start + AT_ONCE]))
-        self._gateway.send(CaughtUp(self._number))
-
-    def on_gap(self, gap: GapNotice) -> None:
-        named, runs = list(gap.missing), list(gap.runs)
-        self._gateway.send(Lost(self._number, gap.topic, named, gap.reason, runs, gap.count, gap.offsets))
-
-    def on_end(self, error: CubecastError | None) -> None:
-        if error is not None:
-            self._gateway.forget(self._number)
-            self._gateway.send(Ended(self._number, str(error), type(error).__name__))
-
-
 class Gateway:
     """One client. Frames go in through `on_frames`, out through the link; `close` when the connection is gone."""
 
@@ -143,6 +93,7 @@ class Gateway:
         silent_for: float = SILENT_FOR,
         requests_per_second: float = REQUESTS_PER_SECOND,
         subscriptions: int = MOST_SUBSCRIPTIONS,
+        alike: int = MOST_SUBSCRIPTIONS,
         slices: Slices | None = None,
         share: Share | None = None,
     ) -> None:
@@ -153,6 +104,8 @@ class Gateway:
         """Told when the connection becomes full."""
         self._loop = asyncio.get_running_loop()
         self._sinks: dict[int, ClientSink] = {}
+        self._patterns: Counter[str] = Counter()
+        self._most_alike = alike
         self._held: dict[ClientSink, None] = {}
         """Those that wait for the connection."""
         self._most_subscriptions, self._known = subscriptions, 0
@@ -171,7 +124,10 @@ class Gateway:
         self._last_word = self._loop.time()
         self._silence_timer = self._loop.call_later(silent_for, self._check_silence)
         self._log = LogService(port, self.send)
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self._handlers = self._handling()
+
+    def _handling(self) -> dict[type, Callable[[Any], None]]:
+        return {
             Subscribe: self._on_subscribe,
             Unsubscribe: self._on_unsubscribe,
             Pause: self._on_pause,
@@ -247,8 +203,13 @@ class Gateway:
         try:
             if len(self._sinks) >= self._most_subscriptions:
                 raise BadInput(f"a client may have {self._most_subscriptions} subscriptions here, and has them")
+            if self._patterns[message.pattern] >= self._most_alike:
+                alike = f"a client may subscribe {self._most_alike} times to the same here"
+                raise BadInput(f"{alike}, and has: share what comes in on {message.pattern}")
             sink.number = self._opened(message, sink)
             self._sinks[message.subscription] = sink
+            sink.pattern = message.pattern
+            self._patterns[sink.pattern] += 1
             self._known += sink.known
         except CubecastError as error:
             self.send(Ended(message.subscription, str(error), type(error).__name__))
@@ -293,6 +254,9 @@ class Gateway:
     def _drop(self, number: int) -> ClientSink | None:
         sink = self._sinks.pop(number, None)
         if sink is not None:
+            self._patterns[sink.pattern] -= 1
+            if not self._patterns[sink.pattern]:
+                del self._patterns[sink.pattern]
             self._known -= sink.known
             self._share.give_back(sink.size)
         return sink

@@ -13,7 +13,7 @@ from typing import Any, Self
 from cubecast.errors import CubecastError
 from cubecast.experiments.free_ports import free_addresses
 from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy
-from cubecast.experiments.live_faults.process import Answering
+from cubecast.experiments.live_faults.process import MEMBER, Answering
 from cubecast.ids import NodeId, Topic
 from cubecast.net.addresses import Address
 
@@ -39,6 +39,14 @@ class ClusterConfig:
     inputs: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     """Of every node, besides what the supervisor chooses."""
+    module: str = MEMBER
+    """What a member runs."""
+    logs: bool = False
+    """Does every member keep a log, in a directory that survives it?"""
+    addresses: tuple[Address, ...] = ()
+    """Where members listen, when it is not any free place on loopback."""
+    prefixes: tuple[tuple[str, ...], ...] = ()
+    """Commands that start each member, for instance in a network of its own."""
 
     round_length: float = 0.25
     patience: float = 1.0
@@ -54,6 +62,11 @@ class ClusterConfig:
         return self.directory / "journals"
 
     @property
+    def records(self) -> Path:
+        """What applications recorded."""
+        return self.directory / "records"
+
+    @property
     def input_logs(self) -> Path:
         return self.directory / "inputs"
 
@@ -66,7 +79,7 @@ class LiveCluster:
         self.members: dict[NodeId, Answering] = {}
         self.proxies: dict[tuple[NodeId, NodeId], LinkProxy] = {}
         self._through: dict[tuple[NodeId, NodeId], Address] = {}
-        self._addresses = free_addresses(config.members)
+        self.addresses = list(config.addresses) or free_addresses(config.members)
         """A member keeps its address when it is started again, so that proxies know where to lead."""
         self._random = Random(config.seed)
 
@@ -96,17 +109,17 @@ class LiveCluster:
     async def _open_proxies(self) -> None:
         if self.config.proxies:
             for one, other in permutations(range(self.config.members), 2):
-                proxy = LinkProxy(self._addresses[other], Random(self._random.getrandbits(32)))
+                proxy = LinkProxy(self.addresses[other], Random(self._random.getrandbits(32)))
                 self._through[one, other] = await proxy.open()
                 self.proxies[one, other] = proxy
 
     async def start_member(self, number: NodeId) -> None:
         """A new process for that id, for the first time or again; returns when it takes part and is subscribed."""
         config = self.config
-        contacts = [str(self._addresses[member.number]) for member in self.living]
+        contacts = [str(self.addresses[member.number]) for member in self.living]
         settings: dict[str, Any] = {
             "node": number,
-            "listen": str(self._addresses[number]),
+            "listen": str(self.addresses[number]),
             "dimension": max(1, (config.members - 1).bit_length()),
             "join": contacts,
             "dial_through": {str(to): str(at) for (of, to), at in self._through.items() if of == number},
@@ -116,9 +129,15 @@ class LiveCluster:
             "retry": config.retry,
             **config.settings,
         }
+        if config.module != MEMBER:
+            settings["records"] = str(config.records)
+        if config.logs:
+            settings |= {"data": str(config.directory / f"data-{number}"), "log": [">"]}
         if config.inputs:
             settings["inputs"] = str(config.input_logs)
-        member = await Answering.begin(number, settings, config.directory / f"member-{number}.stderr")
+        prefix = config.prefixes[number] if config.prefixes else ()
+        errors = config.directory / f"member-{number}.stderr"
+        member = await Answering.begin(number, settings, errors, config.module, prefix)
         self.members[number] = member
         await member.started(config.start_timeout)
         for topic in config.topics:

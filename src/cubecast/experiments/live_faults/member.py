@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -45,6 +45,11 @@ def published_at(data: bytes) -> float | None:
     """None when this is not what anybody published."""
     time, number, checksum, *_ = *data.split(b" "), b"", b"", b""
     return float(time) if b"%08x" % crc32(b"%s %s" % (time, number)) == checksum else None
+
+
+def resident() -> int:
+    """Bytes of memory this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
 def report(**what: Any) -> None:
@@ -95,12 +100,18 @@ class Member:
         self._readers: dict[Topic, Reader] = {}
         self._publishing: list[asyncio.Task[None]] = []
 
+    def reader(self, topic: Topic) -> Reader:
+        return Reader(self, topic)
+
+    def message(self, topic: Topic, now: float, number: int, size: int) -> bytes:
+        return payload(now, number, size)
+
     async def obey(self, do: str, **how: Any) -> None:
         answer = await getattr(self, f"_do_{do}")(**how)
         report(event="done", do=do, **(answer or {}))
 
     async def _do_subscribe(self, topic: Topic) -> None:
-        reader = self._readers[topic] = Reader(self, topic)
+        reader = self._readers[topic] = self.reader(topic)
         self._subscriptions[topic] = self.node.port.subscribe(topic, reader)
 
     async def _do_publish(self, topics: list[Topic], rate: float, size: int = 64) -> None:
@@ -141,7 +152,7 @@ class Member:
                 sent, due = sent + due, 0  # it stood still; what it did not say then it does not say now
             topic = topics[turn % len(topics)]
             if due > 0 and port.has_room(topic):
-                port.publish(topic, [payload(now, sent + k, size) for k in range(due)])
+                port.publish(topic, [self.message(topic, now, sent + k, size) for k in range(due)])
                 sent, turn = sent + due, turn + 1
             await asyncio.sleep(TICK)
 
@@ -157,16 +168,17 @@ class Member:
             "delivered": self.delivered,
             "gaps": self.gaps,
             "wrong": self.wrong,
-            "memory": int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE,
+            "memory": resident(),
             "cpu_seconds": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]),
         }
 
 
-def _configured(line: str) -> NodeConfig:
-    settings = json.loads(line)
+def _configured(settings: dict[str, Any]) -> NodeConfig:
+    settings = {name: value for name, value in settings.items() if name != "records"}
     for name in ("journal", "inputs", "data"):
         if name in settings:
             settings[name] = Path(settings[name])
+    settings["log"] = tuple(settings.get("log", ()))
     settings["listen"] = Address.parse(settings["listen"])
     settings["join"] = tuple(Address.parse(one) for one in settings.get("join", ()))
     through = settings.get("dial_through", {})
@@ -174,18 +186,19 @@ def _configured(line: str) -> NodeConfig:
     return NodeConfig(**settings)
 
 
-async def _serve() -> None:
+async def serve(make: Callable[[LiveNode, dict[str, Any]], Member] = lambda node, settings: Member(node)) -> None:
     faulthandler.register(signal.SIGUSR1)
     lines = asyncio.StreamReader(limit=MAX_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    node = LiveNode(_configured((await lines.readline()).decode()))
+    settings = json.loads(await lines.readline())
+    node = LiveNode(_configured(settings))
     await node.start()
-    member = Member(node)
+    member = make(node, settings)
     report(event="started", node=node.place.node, incarnation=node.place.incarnation, address=node.place.address)
     while line := await lines.readline():
         await member.obey(**json.loads(line))
 
 
 if __name__ == "__main__":
-    run(_serve())
+    run(serve())

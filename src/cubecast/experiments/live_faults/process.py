@@ -29,8 +29,10 @@ class Answering(MemberProcess):
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
-    async def begin(cls, number: int, settings: dict[str, Any], errors: Path) -> "Answering":
-        member = await cls.start(MEMBER, str(number), errors)
+    async def begin(
+        cls, number: int, settings: dict[str, Any], errors: Path, module: str = MEMBER, prefix: tuple[str, ...] = ()
+    ) -> "Answering":
+        member = await cls.start(module, str(number), errors, prefix=prefix)
         member.write(settings)
         return member
 

@@ -53,7 +53,7 @@ class Outcome:
 
 
 @dataclass
-class _Run:
+class Happening:
     cluster: LiveCluster
     schedule: LiveSchedule
     started: float
@@ -142,7 +142,7 @@ async def run_schedule(schedule: LiveSchedule, directory: Path, *, patience: flo
 async def _lived(config: ClusterConfig, schedule: LiveSchedule) -> Outcome:
     async with LiveCluster(config) as cluster:
         await cluster.publish(schedule.rate)
-        await _Run(cluster, schedule, asyncio.get_running_loop().time()).everything()
+        await Happening(cluster, schedule, asyncio.get_running_loop().time()).everything()
         await asyncio.sleep(AFTERWARDS)
         await cluster.drain()
         statuses = await cluster.statuses()

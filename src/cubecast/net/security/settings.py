@@ -53,6 +53,8 @@ class Limits:
     """Thin clients that proved to be the same principal."""
     subscriptions: int = setting(10_000, least=1, most=MANY, reload=True)
     """Subscriptions of one client."""
+    subscriptions_per_pattern: int = setting(64, least=1, most=MANY, reload=True)
+    """Subscriptions of one client with the same pattern: each message goes to every one of them."""
     memory_per_client: int = setting(32 << 20, least=1 << 10, most=TIB, unit="bytes", reload=True)
     """What a node may keep for the subscriptions of one client: 2 KiB each, and 512 bytes per publisher of the cut they
     began with."""
