@@ -22,6 +22,7 @@ FAMILIES = {
     "gryphon": "cubecast.protocol.brokers.families:GRYPHON",
     "epto": "cubecast.protocol.epidemic.families:EPTO",
     "epto-published": "cubecast.protocol.epidemic.families:EPTO_PUBLISHED",
+    "brisa": "cubecast.protocol.epidemic.brisa_family:BRISA",
 }
 
 

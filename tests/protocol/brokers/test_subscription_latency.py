@@ -111,11 +111,3 @@ def test_an_event_outside_its_advertisement_is_refused_and_nothing_published():
         machine.publish(0.0, "t", [b"x"], {"price": 5})
     world.run()
     assert not machine.waiting() and not world.causes
-
-
-def test_gryphons_places_are_kept():
-    world = gryphon(binary(1))
-    with pytest.raises(LocalProtocolError, match="leaves subscribe"):
-        world.machines[0].subscribe(0.0, "t")
-    with pytest.raises(LocalProtocolError, match="the root publishes"):
-        world.machines[1].publish(0.0, "t", [b"x"])

@@ -47,25 +47,33 @@ class DeltaEventDone(Packet):
 
 @dataclass(slots=True)
 class GryphonSubscribe(Packet):
-    """The leaf's subscription of this number, on its way to the root."""
+    """On its way to the root; its number is the next of its broker's."""
 
-    leaf: int
-    number: int
     subscription: SubscriptionId
     wanted: WireFilter
 
 
 @dataclass(slots=True)
 class GryphonKnown(Packet):
-    """The root knows of so many subscriptions of the leaf."""
+    """The root knows of the subscription."""
 
-    leaf: int
-    number: int
+    subscription: SubscriptionId
+
+
+@dataclass(slots=True)
+class GryphonPublish(Packet):
+    """Messages on their way to the root."""
+
+    topic: Topic
+    message: MessageId
+    attributes: dict[str, bool | int | float | str]
+    payloads: tuple[bytes, ...]
+    publication: ClassVar[bool] = True
 
 
 @dataclass(slots=True)
 class GryphonEvent(Packet):
-    """Messages of the root, with how many subscriptions of each leaf it knew of."""
+    """Messages on their way down, with how many subscriptions of each broker the root knew of."""
 
     topic: Topic
     message: MessageId
@@ -76,4 +84,4 @@ class GryphonEvent(Packet):
 
 
 DELTA_PACKETS = (DeltaSubscribe, DeltaSubscribed, DeltaUnsubscribe, DeltaEvent, DeltaEventDone)
-GRYPHON_PACKETS = (GryphonSubscribe, GryphonKnown, GryphonEvent)
+GRYPHON_PACKETS = (GryphonSubscribe, GryphonKnown, GryphonPublish, GryphonEvent)

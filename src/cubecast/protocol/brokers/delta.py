@@ -21,10 +21,10 @@ from cubecast.protocol.brokers.baseline_packets import (
 from cubecast.protocol.brokers.machine import EMPTY, topic_filter
 from cubecast.protocol.brokers.packets import SubscriptionId
 from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.brokers.validation import read_filter
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Acknowledged, Cut, Deliver, Effects, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.filters import ALL, Filter, MatchingIndex, Value, parse
-from cubecast.protocol.filters.conditions import from_wire
 
 
 @dataclass(slots=True)
@@ -90,13 +90,15 @@ class Delta(Handlers):
         return self._next()
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
+        if sender not in self._neighbours:
+            raise RemoteProtocolError(f"broker {sender} is no neighbour")
         match packet:
             case DeltaEvent():
                 return self._event(packet, sender)
             case DeltaEventDone():
                 return self._done(packet, sender)
             case DeltaSubscribe():
-                return self._record(packet.subscription, from_wire(packet.wanted), sender)
+                return self._record(packet.subscription, read_filter(packet.wanted), sender)
             case DeltaSubscribed():
                 entry = self._entries.get(packet.subscription)
                 if entry is None:
@@ -117,6 +119,8 @@ class Delta(Handlers):
         return []
 
     def _record(self, subscription: SubscriptionId, wanted: Filter, side: NodeId | None) -> Effects:
+        if subscription in self._entries or (side is not None and subscription.broker == self.node):
+            return []
         further = tuple(near for near in self._neighbours if near != side)
         entry = self._entries[subscription] = Entry(side, set(further))
         self._index.add(subscription, wanted)

@@ -80,7 +80,9 @@ def _delta(setup: Setup, parameters: TreeParameters) -> MakeMachine:
 
 def _gryphon(setup: Setup, parameters: TreeParameters) -> MakeMachine:
     tree = tree_of(parameters.tree, setup.nodes, setup.rng)
-    return lambda seat: Gryphon(seat.node, tree, root=setup.nodes[0], incarnation=seat.incarnation)
+    return lambda seat: Gryphon(
+        seat.node, tree, root=setup.nodes[0], incarnation=seat.incarnation, settled=setup.settled
+    )
 
 
 _GAPLESS = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P11", "P12")
@@ -113,14 +115,13 @@ DELTA = Family(
 )
 GRYPHON = Family(
     name="gryphon",
-    summary="publishers at the root, subscribers at the leaves; versions say who knows which subscription (Gryphon)",
+    summary="events leave from the root; versions say which broker knows which subscription (Gryphon)",
     promises=("K0", "P1", "P2", "P5", "P6"),
     packets=GRYPHON_PACKETS,
     make=_gryphon,
     parameters=TreeParameters,
     population=Population(2),
-    nemesis=Nemesis(faults=("slow",)),
-    settles=False,
+    nemesis=Nemesis(faults=("slow",), joins=True, outsiders=True),
     live=False,
     fifo=True,
     described="docs/papers/locaps.md",

@@ -1,8 +1,9 @@
-"""Gryphon: publishers at the root, subscribers at the leaves (the second system LoCaPS is compared with).
+"""Gryphon, which LoCaPS is compared with: events come from the root, versions say who knows which subscription.
 
-A leaf numbers its subscriptions; they climb to the root, and every broker on the way takes them in that order. What the
-root publishes carries how many subscriptions of each leaf it knew of. A broker that knows at least as many filters the
-event, one that knows fewer passes it to everybody below; a leaf delivers to a subscription once the root knew of it.
+A broker numbers its own subscriptions; they climb to the root, and every broker on the way takes them in that order.
+What is published anywhere climbs to the root too, and leaves it with how many subscriptions of each broker the root
+knows of. A broker that knows at least as many filters the event, one that knows fewer passes it to everybody below; a
+subscription gets it once the root knew of it.
 """
 
 # DEVIATION locaps §3.2.3: both comparisons of versions are printed the other way round, under which a broker would
@@ -13,52 +14,67 @@ from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.protocol.brokers.baseline_packets import GryphonEvent, GryphonKnown, GryphonSubscribe
-from cubecast.protocol.brokers.machine import topic_filter
+from cubecast.protocol.brokers.baseline_packets import GryphonEvent, GryphonKnown, GryphonPublish, GryphonSubscribe
+from cubecast.protocol.brokers.machine import EMPTY, topic_filter
 from cubecast.protocol.brokers.packets import SubscriptionId, Table
 from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.brokers.validation import read_filter
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Cut, Deliver, Effects, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.filters import ALL, Filter, MatchingIndex, Value, parse
-from cubecast.protocol.filters.conditions import from_wire
 
 
 class Gryphon(Handlers):
-    def __init__(self, node: NodeId, tree: BrokerTree, *, root: NodeId = 0, incarnation: Incarnation = 0) -> None:
+    def __init__(
+        self,
+        node: NodeId,
+        tree: BrokerTree,
+        *,
+        root: NodeId = 0,
+        incarnation: Incarnation = 0,
+        settled: Mapping[Topic, Sequence[NodeId]] = EMPTY,
+    ) -> None:
         self.node = node
         self.incarnation = incarnation
         self._up = tree.side(node, root)
         self._down = tuple(near for near in tree.neighbours[node] if near != self._up)
         self._known: Table = {}
-        """How many subscriptions of each leaf this broker knows."""
+        """How many subscriptions of each broker this one knows."""
         self._sides: dict[SubscriptionId, NodeId] = {}
-        self._leaves: dict[NodeId, NodeId] = {}
         self._index: MatchingIndex[SubscriptionId] = MatchingIndex()
         self._own: dict[Topic, tuple[int, Filter]] = {}
         self._ready: set[Topic] = set()
         self._cuts: set[tuple[Topic, NodeId, Incarnation]] = set()
-        self._numbered = 0
         self._counters: dict[Topic, Counter] = {}
+        for topic, nodes in sorted(settled.items()):
+            for one in nodes:
+                self._enter_settled(one, topic, tree)
+
+    def _enter_settled(self, broker: NodeId, topic: Topic, tree: BrokerTree) -> None:
+        number = self._known[broker] = self._known.get(broker, 0) + 1
+        if broker == self.node:
+            self._own[topic] = number, topic_filter(topic)
+            self._ready.add(topic)
+        elif tree.side(self.node, broker) != self._up:
+            subscription = SubscriptionId(broker, 0, number)
+            self._sides[subscription] = tree.path(self.node, broker)[0]
+            self._index.add(subscription, topic_filter(topic))
 
     def on_start(self, now: float) -> Effects:
         return []
 
     def subscribe(self, now: float, topic: Topic, filter: str | None = None) -> Effects:  # noqa: A002
-        if self._down:
-            raise LocalProtocolError("in a Gryphon network leaves subscribe; this broker has others below it")
         if topic in self._own:
             raise LocalProtocolError(f"{topic!r} is subscribed already")
-        self._numbered += 1
-        self._own[topic] = self._numbered, topic_filter(topic, parse(filter) if filter else ALL)
+        number = self._known[self.node] = self._known.get(self.node, 0) + 1
+        self._own[topic] = number, topic_filter(topic, parse(filter) if filter else ALL)
         if self._up is None:
-            self._ready.add(topic)
-            return [Subscribed(topic)]
-        subscription = SubscriptionId(self.node, self.incarnation, self._numbered)
-        wire = self._own[topic][1].to_wire()
-        return [Send((self._up,), GryphonSubscribe(self.node, self._numbered, subscription, wire))]
+            return self._confirm(number)
+        subscription = SubscriptionId(self.node, self.incarnation, number)
+        return [Send((self._up,), GryphonSubscribe(subscription, self._own[topic][1].to_wire()))]
 
     def unsubscribe(self, now: float, topic: Topic) -> Effects:
-        """At the leaf only: what brokers above know of it costs copies, not correctness."""
+        """Here only: what brokers above know of it costs copies, not correctness."""
         if self._own.pop(topic, None) is None:
             raise LocalProtocolError(f"{topic!r} is not subscribed here")
         self._ready.discard(topic)
@@ -68,26 +84,25 @@ class Gryphon(Handlers):
     def publish(
         self, now: float, topic: Topic, payloads: Sequence[bytes], attributes: Mapping[str, Value] | None = None
     ) -> Effects:
-        if self._up is not None:
-            raise LocalProtocolError("in a Gryphon network the root publishes; this broker has another above it")
         first = self._counters.get(topic, 0) + 1
         self._counters[topic] = first + len(payloads) - 1
         event = {**(attributes or {}), "topic": topic}
-        message = MessageId(self.node, self.incarnation, first)
-        packet = GryphonEvent(topic, message, event, tuple(payloads), dict(self._known))
-        return [Published(topic, first, len(payloads), ()), *self._pass_down(packet)]
+        packet = GryphonPublish(topic, MessageId(self.node, self.incarnation, first), event, tuple(payloads))
+        return [Published(topic, first, len(payloads), ()), *self._climb_event(packet)]
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
+        if sender != self._up and sender not in self._down:
+            raise RemoteProtocolError(f"broker {sender} is no neighbour")
         match packet:
-            case GryphonSubscribe():
+            case GryphonEvent() if sender == self._up:
+                return [*self._pass_down(packet), *self._deliver(packet)]
+            case GryphonKnown() if sender == self._up:
+                return self._on_known(packet)
+            case GryphonPublish() if sender != self._up:
+                return self._climb_event(packet)
+            case GryphonSubscribe() if sender != self._up:
                 return self._climb(packet, sender)
-            case GryphonKnown():
-                if packet.leaf != self.node:
-                    return [Send((self._leaves[packet.leaf],), packet)]
-                return self._confirm(packet.number)
-            case GryphonEvent():
-                return [*self._pass_down(packet), *self._at_leaf(packet)]
-        raise RemoteProtocolError(f"a Gryphon broker knows no {type(packet).__name__}")
+        raise RemoteProtocolError(f"broker {sender} sends no {type(packet).__name__} this way")
 
     def on_timer(self, now: float, timer: Hashable) -> Effects:
         return []
@@ -99,31 +114,51 @@ class Gryphon(Handlers):
         return []
 
     def _climb(self, packet: GryphonSubscribe, sender: NodeId) -> Effects:
-        if packet.number != self._known.get(packet.leaf, 0) + 1:
-            raise RemoteProtocolError(f"subscription {packet.number} of leaf {packet.leaf} is not the next one")
-        self._known[packet.leaf] = packet.number
-        self._sides[packet.subscription] = self._leaves[packet.leaf] = sender
-        self._index.add(packet.subscription, from_wire(packet.wanted))
+        broker, _, number = packet.subscription
+        wanted = read_filter(packet.wanted)
+        if number != self._known.get(broker, 0) + 1 or broker == self.node:
+            raise RemoteProtocolError(f"subscription {number} of broker {broker} is not the next one")
+        self._known[broker] = number
+        self._sides[packet.subscription] = sender
+        self._index.add(packet.subscription, wanted)
         if self._up is not None:
             return [Send((self._up,), packet)]
-        # The leaf would learn from the next event that the root knows of it; so that it need not wait for one, the root
-        # says so at once.
-        return [Send((sender,), GryphonKnown(packet.leaf, packet.number))]
+        # The subscriber would learn from the next event that the root knows of it; so that it need not wait for one,
+        # the root says so at once.
+        return [Send((sender,), GryphonKnown(packet.subscription))]
+
+    def _on_known(self, packet: GryphonKnown) -> Effects:
+        if packet.subscription.broker == self.node:
+            return self._confirm(packet.subscription.number)
+        side = self._sides.get(packet.subscription)
+        if side is None:
+            raise RemoteProtocolError("the root knows of a subscription that never passed here")
+        return [Send((side,), packet)]
+
+    def _climb_event(self, packet: GryphonPublish) -> Effects:
+        if self._up is not None:
+            return [Send((self._up,), packet)]
+        event = GryphonEvent(packet.topic, packet.message, packet.attributes, packet.payloads, dict(self._known))
+        return [*self._pass_down(event), *self._deliver(event)]
 
     def _pass_down(self, packet: GryphonEvent) -> Effects:
-        if all(self._known.get(leaf, 0) >= number for leaf, number in packet.known.items()):
+        if all(self._known.get(broker, 0) >= number for broker, number in packet.known.items() if self._below(broker)):
             sides = tuple(sorted({self._sides[one] for one in self._index.matching(packet.attributes)}))
         else:
             sides = self._down
         return [Send(sides, packet)] if sides else []
 
+    def _below(self, broker: NodeId) -> bool:
+        """Does a subscription of that broker pass here on its way to the root, as far as is known?"""
+        return broker in self._known and broker != self.node
+
     def _confirm(self, known: int) -> Effects:
-        """The root knows of this many subscriptions of this leaf."""
+        """The root knows of this many subscriptions of this broker."""
         news = [topic for topic, (number, _) in self._own.items() if number <= known and topic not in self._ready]
         self._ready.update(news)
         return [Subscribed(topic) for topic in news]
 
-    def _at_leaf(self, packet: GryphonEvent) -> Effects:
+    def _deliver(self, packet: GryphonEvent) -> Effects:
         known, topic = packet.known.get(self.node, 0), packet.topic
         effects = self._confirm(known)
         number, wanted = self._own.get(topic, (0, ALL))
@@ -143,4 +178,4 @@ class Gryphon(Handlers):
         ]
 
     def invariants(self) -> None:
-        assert self._up is None or not self._counters, "a broker below the root published"
+        assert self._ready <= self._own.keys(), "a subscription that is not there was confirmed"

@@ -16,6 +16,7 @@ Symbols of the paper (LoCaMu, section 5.2.1): neighbourhood within R is `near`, 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.brokers.numbers import Numbers, TurnWindow
 from cubecast.protocol.brokers.packets import COPIES, Body, Copy, Header, Processed, Table, Tables, Unwant, Want
@@ -427,6 +428,8 @@ class Substrate:
     def on_processed(self, sender: NodeId, packet: Processed) -> None:
         if sender not in self.near:
             return
+        if packet.got.get(self.me, 0) > self._out.get(sender, 0):
+            raise RemoteProtocolError("a broker says that it processed what was never issued to it")
         past = self._past.get(sender, {})
         for broker, number in packet.got.items():
             if past.get(broker, number + 1) <= number:

@@ -19,6 +19,7 @@ from cubecast.protocol.brokers.packets import (
     Event,
     Processed,
     PublisherId,
+    Restarted,
     Subscribe,
     SubscriptionId,
     Unadvertise,
@@ -27,6 +28,7 @@ from cubecast.protocol.brokers.packets import (
     Want,
 )
 from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.brokers.validation import check_copy
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import (
     CancelTimer,
@@ -35,6 +37,7 @@ from cubecast.protocol.effects import (
     Effects,
     Gap,
     Published,
+    Send,
     SetTimer,
     Subscribed,
     Unsubscribed,
@@ -96,7 +99,8 @@ class LoCaPS(Handlers):
         """Has the application been handed anything?"""
         self._first: PublisherId | None = None
         """The publisher it published by first. Until it heard anything only what another one publishes is an effect."""
-        self._settle(settled)
+        if not incarnation:
+            self._settle(settled)
 
     def _settle(self, settled: Mapping[Topic, Sequence[NodeId]]) -> None:
         """Subscriptions that every broker knows from the start; they are confirmed."""
@@ -110,7 +114,14 @@ class LoCaPS(Handlers):
     # -- what the application asks for -------------------------------------------------------------------------------
 
     def on_start(self, now: float) -> Effects:
-        return []
+        """A broker that restarts remembers neither numbers nor tables. It says so, so that the others need not wait for
+        its former self, and takes no part: a broker that replaces it has an id of its own."""
+        near = tuple(sorted(self._substrate.near))
+        return [Send(near, Restarted())] if self.incarnation and near else []
+
+    def _check_part(self) -> None:
+        if self.incarnation:
+            raise LocalProtocolError("a broker that restarted takes no part; give the one that replaces it a new id")
 
     def advertise(self, now: float, topic: Topic, template: Filter = ALL) -> Effects:
         """Say what will be published to the topic, so that subscriptions find the way before it is."""
@@ -148,6 +159,7 @@ class LoCaPS(Handlers):
         return effects + self._effects()
 
     def subscribe(self, now: float, topic: Topic, filter: str | None = None) -> Effects:  # noqa: A002
+        self._check_part()
         if topic in self._subscriptions:
             raise LocalProtocolError(f"{topic!r} is subscribed already")
         self._substrate.now = now
@@ -172,12 +184,15 @@ class LoCaPS(Handlers):
     # -- what happens to it ------------------------------------------------------------------------------------------
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
+        if self.incarnation:
+            return []
         self._substrate.now = now
         match packet:
             case Copy():
-                if packet.header.to not in self._parameters.tree.neighbours:
-                    raise RemoteProtocolError(f"a copy for broker {packet.header.to}, which does not exist")
+                check_copy(packet, self._parameters.tree, self._parameters.faults, self.node)
                 self._substrate.receive(packet)
+            case Restarted():
+                return self._remove(sender) if sender in self._substrate.near else []
             case Processed():
                 self._substrate.on_processed(sender, packet)
             case Want():
@@ -201,6 +216,8 @@ class LoCaPS(Handlers):
 
     def on_peer_down(self, now: float, peer: NodeId) -> Effects:
         self._substrate.now = now
+        if self.incarnation:
+            return []
         if peer in self._substrate.near and peer not in self._substrate.suspects:
             self._substrate.suspect(peer)
             self._substrate.effects.append(SetTimer(("remove", peer), now + self._parameters.remove_after))
@@ -208,12 +225,16 @@ class LoCaPS(Handlers):
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
         self._substrate.now = now
+        if self.incarnation:
+            return []
         if peer in self._substrate.suspects:
             self._substrate.effects.append(CancelTimer(("remove", peer)))
         self._substrate.trust(peer)
         return self._effects()
 
     def _remove(self, broker: NodeId) -> Effects:
+        if broker in self._substrate.removed:
+            return []
         given_up = self._substrate.remove(broker)
         gaps: Effects = [gap for copy in given_up for gap in self._gaps(copy)]
         self._substrate.post(*self._tables.remove(broker))

@@ -230,4 +230,9 @@ class Processed(Packet):
     got: Table
 
 
-PACKETS: tuple[type[Packet], ...] = (*COPIES.values(), Want, Unwant, Processed)
+@dataclass(slots=True)
+class Restarted(Packet):
+    """The sender remembers nothing: the broker of this id is gone for good."""
+
+
+PACKETS: tuple[type[Packet], ...] = (*COPIES.values(), Want, Unwant, Processed, Restarted)

@@ -1,0 +1,326 @@
+"""Brisa: streams over HyParView's overlay, each on a tree that grows by itself and heals in a round trip.
+
+A process is a member of one overlay and relays every flow in it; its application is handed those of topics it
+subscribes to, each publisher's messages in their order, with a `Gap` where some could not be had any more.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Any
+
+from cubecast.errors import LocalProtocolError, RemoteProtocolError
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.contract import Handlers
+from cubecast.protocol.effects import (
+    Cut,
+    Deliver,
+    Effects,
+    Gap,
+    Published,
+    Send,
+    SetTimer,
+    Subscribed,
+    Unsubscribed,
+)
+from cubecast.protocol.epidemic.brisa_flow import Flow, Rules
+from cubecast.protocol.epidemic.brisa_packets import (
+    Data,
+    Feed,
+    Fetch,
+    FlowId,
+    Info,
+    KeepAlive,
+    KeepAliveEcho,
+    Lost,
+    Position,
+)
+from cubecast.protocol.epidemic.brisa_validation import MOST_FLOWS_KNOWN, check_packet
+from cubecast.protocol.epidemic.hyparview import HyParView
+from cubecast.protocol.epidemic.membership import Membership
+from cubecast.protocol.parameters import check_parameters, parameter
+
+MOST_FLOWS = 64
+"""In one keep-alive."""
+LEAST_COST = 1e-3
+
+
+class Strategy(Enum):
+    FIRST_COME = "first-come"
+    DELAY_AWARE = "delay-aware"
+    GERONTOCRATIC = "gerontocratic"
+    LOAD_BALANCING = "load-balancing"
+
+
+@dataclass(frozen=True)
+class BrisaParameters:
+    view: int = parameter(4, "links a process keeps", least=1, most=64)
+    expansion: float = parameter(2.0, "times that it may come to have", least=1, most=8)
+    parents: int = parameter(1, "processes that feed one flow to another", least=1, most=16)
+    strategy: Strategy = parameter(Strategy.FIRST_COME, "what makes a parent better than another")
+    rules: Rules = parameter(Rules.LABEL, "label: corrected; paper: as printed, with its cycles")
+    buffer: int = parameter(256, "messages of a flow kept for others", least=1, most=1 << 20)
+    tick: float = parameter(1000.0, "between two keep-alives", live=1.0, above=0, unit="time")
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
+class Brisa(Handlers):
+    def __init__(
+        self,
+        node: NodeId,
+        parameters: BrisaParameters,
+        rng: Random,
+        *,
+        incarnation: Incarnation = 0,
+        contacts: Sequence[NodeId] = (),
+        subscribed: Iterable[Topic] = (),
+    ) -> None:
+        self.me = self.node = node
+        self.incarnation = incarnation
+        self.parents_wanted = parameters.parents
+        self.buffer_messages = parameters.buffer
+        self.rules = parameters.rules
+        self.mutual = parameters.strategy is Strategy.FIRST_COME and parameters.parents == 1
+        self._strategy = parameters.strategy
+        self._parameters = parameters
+        most = max(parameters.view, int(parameters.view * parameters.expansion))
+        self.overlay = HyParView(node, tuple(contacts), rng, target=parameters.view, most=most)
+        self.overlay.on_up, self.overlay.on_down = self._link_up, self._link_down
+        self.overlay.in_use = lambda peer: any(flow.uses(peer) for flow in self.flows.values())
+        self._membership = Membership(self.overlay, rng, parameters.tick, self._has)
+        self.flows: dict[FlowId, Flow] = {}
+        self._topics: dict[Topic, None] = dict.fromkeys(subscribed)
+        self._told: set[FlowId] = set()
+        """Flows whose beginning the application was told."""
+        self._effects: Effects = []
+        self._now = 0.0
+        self._started = 0.0
+        self._round_trips: dict[NodeId, float] = {}
+
+    # -- what the application asks for -------------------------------------------------------------------------------
+
+    def on_start(self, now: float) -> Effects:
+        self._now = self._started = now
+        self._membership.start()
+        self._effects.append(SetTimer("tick", now + self._membership.first_tick()))
+        return self._take()
+
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+        self._now = now
+        key = FlowId(topic, self.me, self.incarnation)
+        flow = self.flows.get(key)
+        if flow is None:
+            flow = self.flows[key] = Flow(self, key, 0)
+            flow.open()
+        self._effects.append(Published(topic, flow.have + 1, len(payloads), ()))
+        flow.publish(tuple(payloads))
+        return self._take()
+
+    def subscribe(self, now: float, topic: Topic) -> Effects:
+        if topic in self._topics:
+            raise LocalProtocolError(f"{topic!r} is subscribed already")
+        self._now = now
+        self._topics[topic] = None
+        for key, flow in self.flows.items():
+            if key.topic == topic:
+                self._begin(key, flow.have)
+        return [*self._take(), Subscribed(topic)]
+
+    def unsubscribe(self, now: float, topic: Topic) -> Effects:
+        if topic not in self._topics:
+            raise LocalProtocolError(f"{topic!r} is not subscribed here")
+        del self._topics[topic]
+        self._told = {key for key in self._told if key.topic != topic}
+        return [Unsubscribed(topic)]
+
+    def leave(self, now: float) -> Effects:
+        self._now = now
+        self.overlay.leave()
+        return self._take()
+
+    # -- what happens to it ------------------------------------------------------------------------------------------
+
+    def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
+        self._now = now
+        handler = _HANDLERS.get(type(packet))
+        check_packet(packet)
+        if handler is not None:
+            if sender in self.overlay.active:  # what others say about flows came too late, or too early: links order it
+                handler(self, sender, packet)
+            elif type(packet) is KeepAlive:
+                self._membership.refuse(sender)
+        elif not self._membership.receive(sender, packet):
+            raise RemoteProtocolError(f"Brisa knows no {type(packet).__name__}")
+        return self._take()
+
+    def on_timer(self, now: float, timer: Hashable) -> Effects:
+        self._now = now
+        self._membership.tick()
+        for flow in self.flows.values():
+            flow.tick()
+        states = [(key, flow.standing()) for key, flow in self.flows.items()]
+        for first in range(0, max(1, len(states)), MOST_FLOWS):
+            peers = tuple(self.overlay.active)
+            if peers:
+                self._effects.append(Send(peers, KeepAlive(tuple(states[first : first + MOST_FLOWS]), now)))
+        self._effects.append(SetTimer("tick", now + self._parameters.tick))
+        return self._take()
+
+    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
+        self._now = now
+        self.overlay.on_broken(peer)
+        return self._take()
+
+    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
+        return []
+
+    def _on_data(self, sender: NodeId, packet: Data) -> None:
+        if not packet.payloads:
+            return
+        if packet.route:
+            self._pass_back(sender, packet)
+            return
+        self._flow(packet.flow, packet.first - 1, ask=False).on_data(sender, packet)
+
+    def _pass_back(self, sender: NodeId, packet: Data) -> None:
+        """What was fetched through this process. It goes on with this process's place in the tree, whom the receiver
+        gets it from; so only if this process has it too."""
+        flow = self.flows.get(packet.flow)
+        if flow is None:
+            return
+        if packet.last > flow.have:
+            flow.on_data(sender, packet)
+        if packet.last <= flow.have and packet.route[-1] in self.overlay.active:
+            place = flow.standing().position
+            back = Data(packet.flow, packet.first, packet.payloads, place, True, packet.route[:-1])
+            self.send(packet.route[-1], back)
+
+    def _on_feed(self, sender: NodeId, packet: Feed) -> None:
+        self._flow(packet.flow, packet.standing.have).on_feed(sender, packet)
+
+    def _on_info(self, sender: NodeId, packet: Info) -> None:
+        self._flow(packet.flow, packet.standing.have).on_info(sender, packet.standing)
+
+    def _on_fetch(self, sender: NodeId, packet: Fetch) -> None:
+        flow = self.flows.get(packet.flow)
+        if flow is not None and packet.route:
+            flow.on_fetch(sender, packet)
+
+    def _on_lost(self, sender: NodeId, packet: Lost) -> None:
+        if packet.route:
+            if packet.route[-1] in self.overlay.active:
+                self.send(packet.route[-1], Lost(packet.flow, packet.upto, packet.sure, packet.route[:-1]))
+            return
+        flow = self.flows.get(packet.flow)
+        if flow is not None:
+            flow.on_lost(sender, packet)
+
+    def _on_keep_alive(self, sender: NodeId, packet: KeepAlive) -> None:
+        for key, standing in packet.flows:
+            self._flow(key, standing.have).on_keep_alive(sender, standing)
+        if self._strategy is Strategy.DELAY_AWARE:
+            self.send(sender, KeepAliveEcho(packet.stamp))
+
+    def _on_echo(self, sender: NodeId, packet: KeepAliveEcho) -> None:
+        if 0 <= packet.stamp <= self._now:
+            self._round_trips[sender] = self._now - packet.stamp
+
+    def _flow(self, key: FlowId, have: Counter, *, ask: bool = True) -> Flow:
+        """Known, or heard of for the first time: then it begins behind what the teller has. Links are on from the
+        start; `ask`: its messages do not come by themselves, so the neighbours are asked for them."""
+        flow = self.flows.get(key)
+        if flow is None:
+            if len(self.flows) >= MOST_FLOWS_KNOWN:
+                raise RemoteProtocolError(f"more than {MOST_FLOWS_KNOWN} flows in one overlay")
+            flow = self.flows[key] = Flow(self, key, have)
+            if key.topic in self._topics:
+                self._begin(key, have)
+            for peer in self.overlay.active if ask else ():
+                flow.link_up(peer)
+        return flow
+
+    def _link_up(self, peer: NodeId) -> None:
+        for flow in self.flows.values():
+            flow.link_up(peer)
+
+    def _link_down(self, peer: NodeId) -> None:
+        self._round_trips.pop(peer, None)
+        for flow in self.flows.values():
+            flow.link_down(peer)
+
+    # -- what flows need of it ---------------------------------------------------------------------------------------
+
+    @property
+    def neighbours(self) -> Iterable[NodeId]:
+        return tuple(self.overlay.active)
+
+    def send(self, peer: NodeId, packet: Any) -> None:
+        self.overlay.effects.append(Send((peer,), packet))
+
+    def deliver(self, flow: FlowId, first: Counter, payloads: tuple[bytes, ...]) -> None:
+        if flow.topic in self._topics:
+            if flow not in self._told:
+                self._begin(flow, first - 1)
+            self.overlay.effects.append(Deliver(flow.topic, _message(flow, first), payloads))
+
+    def report_gap(self, flow: FlowId, first: Counter, last: Counter) -> None:
+        if flow.topic in self._topics:
+            missing = tuple(_message(flow, counter) for counter in range(first, last + 1))
+            self.overlay.effects.append(Gap(flow.topic, missing, "nobody that could be asked has them any more"))
+
+    def link_cost(self, peer: NodeId, position: Position) -> float:
+        if self._strategy is Strategy.FIRST_COME:
+            return 1.0
+        if self._strategy is Strategy.DELAY_AWARE:
+            return max(LEAST_COST, self._round_trips.get(peer, self._parameters.tick))
+        return max(LEAST_COST, position.cost)
+
+    def own_cost(self, children: int) -> float:
+        if self._strategy is Strategy.GERONTOCRATIC:
+            return 1.0 / (1.0 + (self._now - self._started) / self._parameters.tick)
+        return 1.0 + children if self._strategy is Strategy.LOAD_BALANCING else 1.0
+
+    def _begin(self, flow: FlowId, have: Counter) -> None:
+        self._told.add(flow)
+        self.overlay.effects.append(Cut(flow.topic, _message(flow, have)))
+
+    def _has(self) -> dict[str, int]:
+        return {f"{key.topic}/{key.root}/{key.incarnation}": flow.have for key, flow in self.flows.items()}
+
+    def _take(self) -> Effects:
+        effects, self._effects = self._effects + self.overlay.effects, []
+        self.overlay.effects = []
+        return effects
+
+    # -- for people and tests ----------------------------------------------------------------------------------------
+
+    def waiting(self) -> list[str]:
+        return [
+            f"{key.topic} of {key.root}: {flow.held} messages wait for what is missing after {flow.have}"
+            for key, flow in self.flows.items()
+            if flow.held
+        ]
+
+    def invariants(self) -> None:
+        self.overlay.invariants()
+        for flow in self.flows.values():
+            assert flow.primary is None or flow.primary in flow.parents
+            assert flow.parents.keys() <= self.overlay.active.keys(), "a parent that is no neighbour"
+
+
+def _message(flow: FlowId, counter: Counter) -> MessageId:
+    return MessageId(flow.root, flow.incarnation, counter)
+
+
+_HANDLERS: dict[type, Callable[[Any, NodeId, Any], None]] = {
+    Data: Brisa._on_data,
+    Feed: Brisa._on_feed,
+    Info: Brisa._on_info,
+    Fetch: Brisa._on_fetch,
+    Lost: Brisa._on_lost,
+    KeepAlive: Brisa._on_keep_alive,
+    KeepAliveEcho: Brisa._on_echo,
+}

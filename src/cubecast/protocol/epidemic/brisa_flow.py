@@ -1,0 +1,441 @@
+"""One flow of Brisa at one process: who feeds it, whom it feeds, and how a broken tree heals.
+
+A flow's first message floods the overlay; every process keeps whoever brought it (its primary parent) and tells the
+others to stop, so that the second message goes along a tree. Links are on until told otherwise.
+
+**Label.** (messages it has, least metric announced while it had so many). A process adopts a parent that brings a new
+message unconditionally, and any other one only if that one's label is better than its own. So along parents labels only
+get better, at every instant: parents form a forest, however much goes on at once.
+
+**Order.** Messages are accepted one after the other; what comes too early is held and the hole is fetched.
+
+Symbols of the paper: a parent's link is *active* when it is on here; soft repair asks one neighbour, hard repair all.
+"""
+
+# DEVIATION brisa §4.3.2: a parent is adopted by its label, not because the last known path does not contain the child:
+# two that lose their parents together would adopt each other, and no message would ever show the cycle.
+# DEVIATION brisa §4.3.3: who gets a mutual deactivation from a parent objects; it may have crossed an activation.
+
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum
+from math import inf
+from typing import Any, Protocol
+
+from cubecast.ids import Counter, NodeId
+from cubecast.protocol.epidemic.brisa_packets import (
+    MOST_PATH,
+    Data,
+    Feed,
+    Fetch,
+    FlowId,
+    Info,
+    Lost,
+    Path,
+    Position,
+    Standing,
+)
+
+MOST_ROUTE = 16
+PATIENCE_TICKS = 2
+"""Without an answer the next candidate is asked."""
+SURE_TICKS, UNSURE_TICKS = 3, 20
+"""How long messages that nobody has are waited for, by whether the root said so."""
+
+
+class Rules(Enum):
+    LABEL = "label"
+    PAPER = "paper"
+
+
+class Host(Protocol):
+    """What a flow needs of its process."""
+
+    me: NodeId
+    parents_wanted: int
+    buffer_messages: int
+    rules: Rules
+    mutual: bool
+    """Whether stopping is mutual: with the first-come strategy a link that is not good one way is not the other."""
+
+    @property
+    def neighbours(self) -> Iterable[NodeId]: ...
+
+    def send(self, peer: NodeId, packet: Any) -> None: ...
+
+    def deliver(self, flow: FlowId, first: Counter, payloads: tuple[bytes, ...]) -> None: ...
+
+    def report_gap(self, flow: FlowId, first: Counter, last: Counter) -> None: ...
+
+    def link_cost(self, peer: NodeId, position: Position) -> float: ...
+
+    def own_cost(self, children: int) -> float: ...
+
+
+class Flow:
+    def __init__(self, host: Host, flow: FlowId, have: Counter) -> None:
+        self.id = flow
+        self.have = have
+        self.primary: NodeId | None = None
+        self.parents: dict[NodeId, None] = {}
+        self.orphan = False
+        self.copies = 0
+        self._host = host
+        self._root = flow.root == host.me
+        self._metric = 0.0 if self._root else inf
+        self._depth = 0
+        self._path: Path = (host.me,) if self._root else ()
+        self._least = self._metric
+        self._off_in: set[NodeId] = set()
+        """Whom this process told not to feed it."""
+        self._off_out: set[NodeId] = set()
+        """Who told it not to be fed."""
+        self._known: dict[NodeId, Standing] = {}
+        self._early: dict[Counter, tuple[NodeId, Data]] = {}
+        self._kept: deque[tuple[Counter, tuple[bytes, ...]]] = deque()
+        self._kept_messages = 0
+        self._asking: NodeId | None = None
+        self._asked_at = 0
+        self._tried: dict[NodeId, None] = {}
+        self._lost: tuple[Counter, int, bool] | None = None
+        """Messages nobody asked so far has: up to which, since which tick, and whether the root said so."""
+        self._ahead: dict[NodeId, Counter] = {}
+        self._ticks = 0
+
+    # -- what this process says of itself ----------------------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        return self._depth
+
+    @property
+    def children(self) -> list[NodeId]:
+        return [peer for peer in self._host.neighbours if peer not in self._off_out and peer not in self.parents]
+
+    @property
+    def held(self) -> int:
+        """Messages that came before something they follow."""
+        return sum(len(data.payloads) for _, data in self._early.values())
+
+    def standing(self) -> Standing:
+        position = Position(self._metric, self._depth, self._path, self._host.own_cost(len(self.children)))
+        return Standing(self.have, position, self.orphan)
+
+    def uses(self, peer: NodeId) -> bool:
+        return peer in self.parents or peer not in self._off_out
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """At the root: nobody feeds it."""
+        for peer in self._host.neighbours:
+            self._stop(peer, mutual=False)
+
+    def publish(self, payloads: tuple[bytes, ...]) -> None:
+        self._take(self.have + 1, payloads)
+
+    def _take(self, first: Counter, payloads: tuple[bytes, ...], sender: NodeId | None = None) -> None:
+        """Keep, deliver and forward what comes next."""
+        self.have = first + len(payloads) - 1
+        self._least = self._metric
+        self._kept.append((first, payloads))
+        self._kept_messages += len(payloads)
+        while self._kept_messages - len(self._kept[0][1]) >= self._host.buffer_messages:
+            self._kept_messages -= len(self._kept.popleft()[1])
+        self._host.deliver(self.id, first, payloads)
+        position = self.standing().position
+        for peer in self._host.neighbours:
+            if peer != sender and peer not in self._off_out and peer != self.id.root:
+                self._host.send(peer, Data(self.id, first, payloads, position, False, ()))
+
+    def on_data(self, sender: NodeId, data: Data) -> None:
+        self.copies += 1
+        known = self._known.get(sender)
+        if not data.recovered or known is None or data.last > known.have:
+            self._known[sender] = Standing(data.last, data.position, False)
+        if data.last <= self.have:
+            if not data.recovered:
+                self._duplicate(sender, data.position)
+        elif data.first <= self.have + 1:
+            self._accept(sender, data)
+        else:
+            self._hold(sender, data)
+
+    def _accept(self, sender: NodeId, data: Data) -> None:
+        following: tuple[NodeId, Data] | None = (sender, data)
+        while following is not None:
+            bringer, brought = following
+            self._adopt_for_news(bringer, brought.position)
+            self._take(self.have + 1, brought.payloads[self.have + 1 - brought.first :], bringer)
+            following = self._next_held()
+        if self._lost is not None and self._lost[0] <= self.have:
+            self._lost = None
+
+    def _next_held(self) -> tuple[NodeId, Data] | None:
+        """What was held and comes next; what came meanwhile another way is dropped."""
+        while self._early:
+            first = min(self._early)
+            if first > self.have + 1:
+                break
+            sender, held = self._early.pop(first)
+            if held.last > self.have:
+                return sender, held
+        return None
+
+    def _hold(self, sender: NodeId, data: Data) -> None:
+        self._early[data.first] = (sender, data)
+        while self.held > self._host.buffer_messages:
+            del self._early[max(self._early)]  # the later ones are the more likely to be kept by others for longer
+        self._fetch(sender)
+
+    def _fetch(self, peer: NodeId) -> None:
+        high = min(self._early, default=self.have + 2) - 1
+        self._host.send(peer, Fetch(self.id, self.have + 1, high, (self._host.me,)))
+
+    # -- parents -----------------------------------------------------------------------------------------------------
+
+    def _adopt_for_news(self, peer: NodeId, position: Position) -> None:
+        """Who brings a new message is the primary parent from here on."""
+        if not self._root:
+            self._become_child(peer, position)
+            self._least = self._metric
+
+    def _become_child(self, peer: NodeId, position: Position) -> None:
+        host = self._host
+        before, self.primary = self.primary, peer
+        self.parents[peer] = None
+        self.orphan, self._asking = False, None
+        self._tried.clear()
+        self._metric = position.metric + host.link_cost(peer, position)
+        self._depth = position.depth + 1
+        self._path = (*position.path, host.me)[-MOST_PATH:]
+        if peer in self._off_in:
+            self._start(peer)
+        surplus = [one for one in self.parents if one != peer]
+        if before in surplus:  # the one that was primary goes first
+            surplus.remove(before)
+            surplus.insert(0, before)
+        for one in surplus[: max(0, len(self.parents) - host.parents_wanted)]:
+            del self.parents[one]
+            self._stop(one, mutual=host.mutual)
+
+    def _duplicate(self, sender: NodeId, position: Position) -> None:
+        host = self._host
+        if sender in self.parents:
+            if sender != self.primary and host.me in position.path:
+                del self.parents[sender]
+                self._stop(sender, mutual=False)
+        elif self._root:
+            self._stop(sender, mutual=False)
+        elif len(self.parents) < host.parents_wanted and self.primary is not None and host.me not in position.path:
+            self.parents[sender] = None
+        elif not host.mutual and self._cheaper(sender, position):
+            self._become_child(sender, position)
+            self._least = min(self._least, self._metric)
+        else:
+            self._stop(sender, mutual=host.mutual)
+
+    def _cheaper(self, peer: NodeId, position: Position) -> bool:
+        less = position.metric + self._host.link_cost(peer, position) < self._metric
+        return less and self._better(self._known[peer]) and self._host.me not in position.path
+
+    def _better(self, standing: Standing) -> bool:
+        """Is its label better than this process's?"""
+        metric = standing.position.metric
+        return standing.have > self.have or (standing.have == self.have and metric < self._least)
+
+    def _start(self, peer: NodeId) -> None:
+        self._off_in.discard(peer)
+        self._host.send(peer, Feed(self.id, True, False, self.standing()))
+
+    def _stop(self, peer: NodeId, *, mutual: bool) -> None:
+        if peer in self._off_in:
+            return
+        self._off_in.add(peer)
+        if mutual:
+            self._off_out.add(peer)
+        self._host.send(peer, Feed(self.id, False, mutual, self.standing()))
+
+    def on_feed(self, sender: NodeId, packet: Feed) -> None:
+        self._known[sender] = packet.standing
+        if packet.on:
+            self._off_out.discard(sender)
+            if packet.standing.orphan and sender in self.parents:
+                self._lose_parent(sender)
+            self._bring(sender, packet.standing.have)
+            return
+        self._off_out.add(sender)
+        if packet.mutual:
+            wanted = sender in self.parents or sender == self._asking
+            if wanted and self._host.rules is Rules.LABEL:
+                self._start(sender)
+            elif sender not in self.parents:
+                self._off_in.add(sender)
+
+    def _bring(self, peer: NodeId, have: Counter) -> None:
+        """What it lacks and is kept here; else how things stand."""
+        behind = [(first, payloads) for first, payloads in self._kept if first + len(payloads) - 1 > have]
+        position = self.standing().position
+        for first, payloads in behind:
+            self._host.send(peer, Data(self.id, first, payloads, position, True, ()))
+        if not behind:
+            self._host.send(peer, Info(self.id, self.standing()))
+
+    def on_info(self, sender: NodeId, standing: Standing) -> None:
+        self._known[sender] = standing
+        if self.primary is None and not self._root:
+            self._consider(sender, standing)
+
+    def _consider(self, peer: NodeId, standing: Standing) -> None:
+        below = self._host.me in standing.position.path
+        if below or standing.orphan:
+            if peer == self._asking:
+                self._repair()
+        elif self._better(standing) or self._host.rules is Rules.PAPER:
+            self._become_child(peer, standing.position)
+            self._least = min(self._least, self._metric)
+
+    # -- repair ------------------------------------------------------------------------------------------------------
+
+    def link_up(self, peer: NodeId) -> None:
+        self._off_in.discard(peer)
+        self._off_out.discard(peer)
+        wanted = not self._root and len(self.parents) < self._host.parents_wanted
+        if wanted:
+            self._start(peer)
+        else:
+            self._stop(peer, mutual=False)
+
+    def link_down(self, peer: NodeId) -> None:
+        self._off_in.discard(peer)
+        self._off_out.discard(peer)
+        self._known.pop(peer, None)
+        self._ahead.pop(peer, None)
+        self._tried.pop(peer, None)
+        self._early = {first: held for first, held in self._early.items() if held[0] != peer}
+        if peer in self.parents:
+            self._lose_parent(peer)
+        elif peer == self._asking:
+            self._repair()
+
+    def _lose_parent(self, peer: NodeId) -> None:
+        del self.parents[peer]
+        if peer != self.primary:
+            return
+        self.primary = None
+        for spare in self.parents:
+            standing = self._known.get(spare)
+            if standing is not None and (self._better(standing) or self._host.rules is Rules.PAPER):
+                self._become_child(spare, standing.position)
+                self._least = min(self._least, self._metric)
+                return
+        self._tried.clear()
+        self._repair()
+
+    def _repair(self) -> None:
+        """Ask the best neighbour that is not below; when there is none, all of them, as an orphan."""
+        candidates = [peer for peer in self._host.neighbours if self._eligible(peer)]
+        if not candidates:
+            self._asking = None
+            if not self.orphan:
+                self.orphan, self._metric, self._path = True, inf, (self._host.me,)
+                for peer in self._host.neighbours:
+                    self._start(peer)
+            return
+        peer = min(candidates, key=self._preference)
+        self._tried[peer] = None
+        self._asking, self._asked_at = peer, self._ticks
+        self._start(peer)
+
+    def _eligible(self, peer: NodeId) -> bool:
+        standing = self._known.get(peer)
+        if peer in self._tried or (standing is not None and standing.orphan):
+            return False
+        return standing is None or self._host.me not in standing.position.path
+
+    def _preference(self, peer: NodeId) -> tuple[Any, ...]:
+        standing = self._known.get(peer)
+        if standing is None:
+            return (1, 0, inf, peer)
+        cost = standing.position.metric + self._host.link_cost(peer, standing.position)
+        return (0 if self._better(standing) else 1, -standing.have, cost, peer)
+
+    # -- holes -------------------------------------------------------------------------------------------------------
+
+    def on_fetch(self, sender: NodeId, packet: Fetch) -> None:
+        wanted = [
+            (first, payloads)
+            for first, payloads in self._kept
+            if first <= packet.high and first + len(payloads) - 1 >= packet.low
+        ]
+        back, route = packet.route[-1], packet.route[:-1]
+        if wanted and wanted[0][0] <= packet.low:
+            position = self.standing().position
+            for first, payloads in wanted:
+                self._host.send(back, Data(self.id, first, payloads, position, True, route))
+        elif self._root or self.primary in (None, sender) or len(packet.route) >= MOST_ROUTE:
+            self._host.send(back, Lost(self.id, packet.high, self._root, route))
+        else:
+            assert self.primary is not None
+            onward = Fetch(self.id, packet.low, packet.high, (*packet.route, self._host.me))
+            self._host.send(self.primary, onward)
+
+    def on_lost(self, sender: NodeId, packet: Lost) -> None:
+        if packet.upto <= self.have:
+            return
+        if self._lost is None:
+            self._lost = (packet.upto, self._ticks, packet.sure)
+            for peer in self._host.neighbours:
+                if peer != sender:
+                    self._fetch(peer)
+        else:
+            upto, since, sure = self._lost
+            self._lost = (max(upto, packet.upto), since, sure or packet.sure)
+
+    def _give_up(self) -> None:
+        if self._lost is None:
+            return
+        upto, since, sure = self._lost
+        if self._ticks - since < (SURE_TICKS if sure else UNSURE_TICKS):
+            return
+        self._lost = None
+        self._host.report_gap(self.id, self.have + 1, upto)
+        self.have = upto
+        following = self._next_held()
+        if following is not None:
+            self._accept(*following)
+            return
+        # Having skipped messages makes no better parent: without somebody who brought the next one it begins anew.
+        self.primary, self._metric, self._least = None, inf, inf
+        self.parents.clear()
+        self._tried.clear()
+        self._repair()
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def on_keep_alive(self, sender: NodeId, standing: Standing) -> None:
+        self._known[sender] = standing
+        if self._root:
+            return
+        if self.primary is None:
+            self._consider(sender, standing)
+        ahead = self._ahead.get(sender, 0)
+        if ahead > self.have and self._host.rules is Rules.LABEL:
+            self._start(sender)  # it had this a tick ago, and it has not come
+        self._ahead[sender] = standing.have
+
+    def tick(self) -> None:
+        self._ticks += 1
+        self._give_up()
+        if self._early and self.primary is not None:
+            self._fetch(self.primary)
+        if self._asking is not None and self._ticks - self._asked_at >= PATIENCE_TICKS:
+            self._repair()
+        elif self.primary is None and not self._root and self._asking is None:
+            self._tried.clear()
+            self.orphan = False if any(self._eligible(peer) for peer in self._host.neighbours) else self.orphan
+            self._repair()
+
+    def parent_label(self) -> tuple[Counter, float]:
+        """For whoever checks that labels get better towards the root."""
+        return self.have, self._least
