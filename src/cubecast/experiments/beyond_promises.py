@@ -1,12 +1,15 @@
 """What only somebody who sees the whole simulated world can judge: its clock is everybody's, and faults are known.
 
-The promises of the checker speak of what happened before what; a confirmed subscription promises more: whatever is
-published *later*, anywhere, arrives.
+The promises of the checker speak of what happened before what; users care about more. What they asked to be published
+is published, what they want to receive is subscribed to, a confirmed subscription misses nothing published *later*,
+whoever left is left alone, nobody restarts without a reason, and a gap says what is missing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from cubecast.ids import NodeId, Topic
+from cubecast.sim.swarm_run import Asked
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 
@@ -14,15 +17,144 @@ Life = tuple[NodeId, int]
 Message = tuple[Topic | None, int | None, int | None, int | None]
 
 
-def needless_restarts(events: Iterable[Event]) -> tuple[str, ...]:
-    """An incarnation may end itself only where somebody was suspected, rightly or not, or came back from a crash."""
-    ended = []
+def requested_and_published(events: Iterable[Event], asked: Asked) -> tuple[str, ...]:
+    """Per process and topic, publications are the requests: in order, none invented, none twice in one life.
+
+    A process ends when it crashes, and then what it had queued ends with it; one that ends an incarnation by itself
+    goes on, and its queue with it.
+    """
+    requested: dict[tuple[NodeId, Topic, int], list[tuple[float, int]]] = defaultdict(list)
+    published: dict[tuple[NodeId, Topic, int], list[tuple[int, int | None]]] = defaultdict(list)
+    crashes: dict[NodeId, list[float]] = defaultdict(list)
+    process: Counter[NodeId] = Counter()
     for event in events:
-        if event.kind in (Kind.SUSPECT, Kind.CRASH):
-            return ()
+        if event.kind == Kind.CRASH:
+            crashes[event.node].append(event.time)
+            process[event.node] += 1
+        elif event.kind == Kind.PUBLISH and event.topic is not None:
+            published[event.node, event.topic, process[event.node]].append((event.incarnation, event.digest))
+    for at, node, topic, digests in asked.requests:
+        number = sum(time < at for time in crashes[node])
+        requested[node, topic, number] += [(at, digest) for digest in digests]
+    found: list[str] = []
+    for place in sorted({*requested, *published}):
+        node, topic, number = place
+        lives_on = node in asked.wishes and number == process[node]
+        found += _differences(node, topic, requested[place], published[place], lives_on)
+    return tuple(found)
+
+
+def _differences(
+    node: NodeId,
+    topic: Topic,
+    wanted: list[tuple[float, int]],
+    published: list[tuple[int, int | None]],
+    lives_on: bool,
+) -> Iterator[str]:
+    place = {digest: number for number, (_, digest) in enumerate(wanted)}
+    last: dict[int, int] = {}
+    seen: set[int] = set()
+    for incarnation, digest in published:
+        if digest not in place:
+            yield f"node {node} publishes on {topic} what was not asked for"
+            return
+        if place[digest] <= last.get(incarnation, -1):
+            yield f"node {node} publishes on {topic} in another order than was asked, or twice"
+            return
+        last[incarnation] = place[digest]
+        seen.add(place[digest])
+    missing = [number for number in range(len(wanted)) if number not in seen]
+    if missing and (lives_on or missing[0] < max(seen, default=-1)):
+        yield f"node {node} never publishes on {topic} what was asked at {wanted[missing[0]][0]:g}"
+
+
+def wished_and_open(events: Iterable[Event], asked: Asked, interests_known: Iterable[NodeId]) -> tuple[str, ...]:
+    """At rest, what applications want is subscribed to and confirmed, and nothing else is open."""
+    open_at_end: dict[NodeId, dict[Topic, bool]] = defaultdict(dict)
+    for event in events:
+        if event.kind == Kind.START:
+            open_at_end[event.node] = {}
+        elif event.topic is not None and event.kind == Kind.SUBSCRIBE:
+            open_at_end[event.node][event.topic] = False
+        elif event.topic is not None and event.kind == Kind.SUBSCRIBED:
+            open_at_end[event.node][event.topic] = True
+        elif event.topic is not None and event.kind in (Kind.UNSUBSCRIBE, Kind.UNSUBSCRIBED):
+            open_at_end[event.node].pop(event.topic, None)
+    found = []
+    for node, topics in asked.wishes.items():
+        ready = open_at_end[node]
+        found += [
+            f"node {node} wants {topic} and has no confirmed subscription"
+            for topic in sorted(topics)
+            if not ready.get(topic)
+        ]
+        found += [
+            f"node {node} is subscribed to {topic}, which it does not want" for topic in sorted(ready.keys() - topics)
+        ]
+    found += [
+        f"the interest of node {node} never became known" for node in asked.followers.keys() - set(interests_known)
+    ]
+    return tuple(found)
+
+
+def traffic_to_leavers(events: Iterable[Event], asked: Asked) -> tuple[str, ...]:
+    """When everything is settled, publications reach nobody who does not want them."""
+    return tuple(
+        f"node {event.node} does not want {event.topic} and still gets {_message(event)}"
+        for event in events
+        if event.kind == Kind.RECEIVE
+        and event.time >= asked.epilogue_at
+        and event.topic is not None
+        and event.topic not in asked.wishes.get(event.node, {event.topic})
+    )
+
+
+def needless_restarts(events: Iterable[Event]) -> tuple[str, ...]:
+    """A life that ends itself was suspected by somebody, or somebody who came back or began alone contradicts it."""
+    suspected: set[NodeId] = set()
+    found, doubt = [], False
+    for event in events:
+        if event.kind == Kind.SUSPECT and event.peer is not None:
+            suspected.add(event.peer)
+        doubt = doubt or event.kind in (Kind.SUSPECT, Kind.CRASH)
         if event.kind == Kind.STOP:
-            ended.append(event.node)
-    return tuple(f"node {node} ended an incarnation although nobody suspected anybody" for node in ended)
+            if not doubt:
+                found.append(f"node {event.node} ended an incarnation although nobody suspected anybody")
+            elif event.node not in suspected and event.incarnation == 0 and not event.detail:
+                found.append(f"node {event.node} ended its first incarnation although nobody suspected it")
+    return tuple(found)
+
+
+def everybody_gave_way(events: Iterable[Event], nodes: Iterable[NodeId]) -> tuple[str, ...]:
+    """After a single partition, for schedules that have nothing else: one side keeps its lives."""
+    ended = {event.node for event in events if event.kind == Kind.STOP}
+    return ("both sides of a partition gave way",) if ended >= set(nodes) else ()
+
+
+def unnamed_gaps(events: Iterable[Event], asked: Asked) -> tuple[str, ...]:
+    """A gap names what is missing; only at the end of an incarnation, which says it all, it names nothing.
+
+    And what it names was published: nobody misses what never was.
+    """
+    ends, published, named = set(), set(), []
+    for event in events:
+        if event.kind == Kind.STOP:
+            ends.add((event.node, event.incarnation, event.time))
+        elif event.kind == Kind.PUBLISH:
+            published.add(_message(event))
+        elif event.kind == Kind.GAP:
+            named.append(event)
+    found = [
+        f"node {node} announces a gap on {topic} at {at:g} that names nothing"
+        for node, incarnation, topic, at in asked.unnamed_gaps
+        if (node, incarnation, at) not in ends
+    ]
+    found += [
+        f"node {event.node} misses {_message(event)}, which nobody published"
+        for event in named
+        if _message(event) not in published
+    ]
+    return tuple(found)
 
 
 def missed_although_ready(events: list[Event], interests: Mapping[NodeId, tuple[float, str]]) -> tuple[str, ...]:
@@ -37,7 +169,7 @@ def missed_although_ready(events: list[Event], interests: Mapping[NodeId, tuple[
     for event in events:
         if event.kind != Kind.PUBLISH or (event.node, event.incarnation) not in to_the_end or event.topic is None:
             continue
-        since = {node: at for (node, topic), at in ready.items() if topic == event.topic}
+        since = dict(ready.get(event.topic, ()))
         since |= {node: at for node, (at, begin) in interests.items() if event.topic.startswith(begin)}
         missed += [
             f"node {node}, ready for {event.topic} at {at:g}, misses {_message(event)}, published at {event.time:g}"
@@ -47,15 +179,15 @@ def missed_although_ready(events: list[Event], interests: Mapping[NodeId, tuple[
     return tuple(missed)
 
 
-def _ready(events: Iterable[Event], to_the_end: set[Life]) -> dict[tuple[NodeId, Topic], float]:
+def _ready(events: Iterable[Event], to_the_end: set[Life]) -> dict[Topic, dict[NodeId, float]]:
     """Subscriptions of lives that last to the end and are not ended by the application: since when they are ready."""
-    ready: dict[tuple[NodeId, Topic], float] = {}
+    ready: dict[Topic, dict[NodeId, float]] = defaultdict(dict)
     for event in events:
         if event.topic is not None and (event.node, event.incarnation) in to_the_end:
             if event.kind == Kind.SUBSCRIBED:
-                ready[event.node, event.topic] = event.time
+                ready[event.topic][event.node] = event.time
             elif event.kind == Kind.UNSUBSCRIBE:
-                ready.pop((event.node, event.topic), None)
+                ready[event.topic].pop(event.node, None)
     return ready
 
 

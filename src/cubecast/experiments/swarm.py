@@ -12,8 +12,10 @@ from typing import Any
 from cubecast.check.checker import check_trace
 from cubecast.check.verdict import Rate, Verdict
 from cubecast.errors import BadInput
-from cubecast.experiments.beyond_promises import missed_although_ready, needless_restarts
+from cubecast.experiments import beyond_promises as beyond
+from cubecast.experiments.tally import Reached
 from cubecast.protocol.families import find
+from cubecast.sim.faults import Partition
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.script import scenario
 from cubecast.sim.shrink import shrink
@@ -32,7 +34,7 @@ class Failure:
 
     schedule: Schedule
     kind: str
-    """A property, `stuck`, `assertion`, `needless restart` or `missed`."""
+    """A property, `stuck`, `assertion`, or what else users care about, such as `missed` or `not published`."""
     reasons: tuple[str, ...]
 
     @property
@@ -66,6 +68,7 @@ class Tally:
     reincarnations: int = 0
     cpu_seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
+    reached: Reached = field(default_factory=Reached)
     failure: Failure | None = None
     measured: dict[str, Rate] = field(default_factory=dict)
 
@@ -77,6 +80,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults += other.faults
         self.measure(other.measured)
+        self.reached.add(other.reached)
         self.failure = self.failure or other.failure
 
     def to_json(self, protocol: str, seed: int) -> dict[str, Any]:
@@ -91,6 +95,7 @@ class Tally:
             "reincarnations": self.reincarnations,
             "faults": dict(sorted(self.faults.items())),
             "measured": {name: rate.to_json() for name, rate in self.measured.items()},
+            **self.reached.to_json(),
             "schedules_per_cpu_second": self.schedules / self.cpu_seconds if self.cpu_seconds else 0.0,
             "failure": None if self.failure is None else self.failure.to_json(),
         }
@@ -118,6 +123,7 @@ def judge(
         kinds = Counter(event.kind for event in outcome.events)
         tally.gaps += kinds["gap"]
         tally.reincarnations += kinds["stop"]
+        tally.reached.note(schedule, outcome)
     if report.verdict is Verdict.VALID:
         return _beyond(schedule, outcome)
     reasons = (
@@ -131,15 +137,26 @@ def _beyond(schedule: Schedule, outcome: Outcome) -> Failure | None:
     """What the trace alone cannot show."""
     if "K3" not in outcome.info.promises:
         return None
+    events, asked = outcome.events, outcome.asked
     begins = {one.node: one.topic.removesuffix("*") for one in schedule.actions if one.kind == "follow"}
     interests = {node: (since, begins[node]) for node, since in outcome.interests_known.items()}
     for kind, reasons in (
-        ("needless restart", needless_restarts(outcome.events)),
-        ("missed", missed_although_ready(outcome.events, interests)),
+        ("needless restart", beyond.needless_restarts(events)),
+        ("everybody gave way", beyond.everybody_gave_way(events, schedule.nodes) if _is_split(schedule) else ()),
+        ("not published", beyond.requested_and_published(events, asked)),
+        ("not subscribed", beyond.wished_and_open(events, asked, outcome.interests_known)),
+        ("left and still addressed", beyond.traffic_to_leavers(events, asked)),
+        ("unnamed gap", beyond.unnamed_gaps(events, asked)),
+        ("missed", beyond.missed_although_ready(events, interests)),
     ):
         if reasons:
             return Failure(schedule, kind, reasons)
     return None
+
+
+def _is_split(schedule: Schedule) -> bool:
+    """Is a single partition all that happens?"""
+    return len(schedule.faults) == 1 and isinstance(schedule.faults[0], Partition) and not schedule.faults[0].one_way
 
 
 def sweep(protocol: str, first: int, count: int) -> Tally:

@@ -10,11 +10,11 @@ from random import Random
 
 from cubecast.ids import Topic
 from cubecast.protocol.vcube.topology import cluster, first_child, mask_of
-from cubecast.sim.faults import Crash, Fault, Hold, Partition
+from cubecast.sim.faults import Crash, Fault, Hold, Partition, Restart
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200")
-PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "direct": "0"}
+PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "direct": "0", "detection": "driver"}
 """Nothing is sent again during the decisive moments, nothing waits to be sent, and everything goes along trees."""
 
 
@@ -66,6 +66,57 @@ def rumour(rng: Random, schedule: Schedule) -> Schedule:
     return replace(staged, members={**staged.members, topic: tuple(n for n in staged.nodes if n != newcomer)})
 
 
+def two_sides(rng: Random, schedule: Schedule) -> Schedule:
+    """The nodes split into two halves that hold each other faulty, talk on, and meet again: one half gives way."""
+    topic, at = next(iter(schedule.members)), round(rng.uniform(300, 1000), 1)
+    shuffled = rng.sample(schedule.nodes, len(schedule.nodes))
+    middle = rng.choice((len(shuffled) // 2, rng.randint(1, len(shuffled) - 1)))
+    left, right = shuffled[:middle], shuffled[middle:]
+    words = [
+        Action(round(rng.uniform(0, at + 1500), 1), "publish", rng.choice(schedule.nodes), topic) for _ in range(12)
+    ]
+    split = Partition(mask_of(left), mask_of(right), False, at, at + 1200.0)
+    staged = _stage(rng, schedule, topic, sorted(words), [split])
+    doubts = [
+        Suspicion(round(at + rng.uniform(100, 900), 1), *pair) for a in left for b in right for pair in ((a, b), (b, a))
+    ]
+    return replace(staged, suspicions=tuple(doubts))
+
+
+def stranger(rng: Random, schedule: Schedule) -> Schedule:
+    """A process comes back behind a cut and begins alone; when the cut heals, those who know it meet it."""
+    topic, at = next(iter(schedule.members)), round(rng.uniform(100, 800), 1)
+    node = rng.choice(schedule.nodes)
+    others = mask_of(schedule.nodes) & ~(1 << node)
+    back = round(at + rng.uniform(50, 300), 1)
+    end = round(back + rng.uniform(2500, 4500), 1)
+    deafness = Partition(others, 1 << node, rng.random() < 0.7, back - 10.0, end)
+    words = [Action(0.0, "publish", rng.choice(schedule.nodes), topic)]
+    words += [Action(round(back + rng.uniform(1, 5500), 1), "publish", one, topic) for one in schedule.nodes]
+    words.append(Action(round(back + rng.uniform(1, 300), 1), "subscribe", node, topic))
+    staged = _stage(rng, schedule, topic, sorted(words), [Crash(node, at), Restart(node, back), deafness])
+    return replace(staged, settings={**staged.settings, "patience": "1500.0"}, heal_at=end + 500.0)
+
+
+def catalogue(rng: Random, schedule: Schedule) -> Schedule:
+    """Many topics, all told in the smallest pages and pieces, while somebody who publishes to all of them dies."""
+    topic, at = next(iter(schedule.members)), round(rng.uniform(300, 1200), 1)
+    victim, follower, *_ = rng.sample(schedule.nodes, len(schedule.nodes))
+    names = [f"n{number}" for number in range(rng.randint(3, 9))]
+    words = [Action(0.0, "publish", rng.choice(schedule.nodes), topic)]
+    words += [Action(round(rng.uniform(0, at), 1), "publish", rng.choice(schedule.nodes), name) for name in names]
+    words += [
+        Action(round(rng.uniform(0, at / 2), 1), "subscribe", node, name)
+        for name in names
+        for node in rng.sample(schedule.nodes, 2)
+    ]
+    words += [Action(round(at - rng.uniform(0, 250), 1), "publish", victim, name) for name in names]
+    words.append(Action(round(rng.uniform(0, at + 500), 1), "follow", follower, "n*"))
+    staged = _stage(rng, schedule, topic, sorted(words), [Crash(victim, at)])
+    small = {"topics_per_answer": "1", "announcement_bytes": rng.choice(("1", "80"))}
+    return replace(staged, settings={**staged.settings, **small})
+
+
 def _stage(rng: Random, schedule: Schedule, topic: Topic, words: list[Action], faults: list[Fault]) -> Schedule:
     earlier = [action for action in schedule.actions if action.kind == "publish" and action.at < words[0].at - 500]
     return replace(
@@ -77,7 +128,8 @@ def _stage(rng: Random, schedule: Schedule, topic: Topic, words: list[Action], f
         faults=tuple(faults),
         suspicions=(),
         reactions=0,
+        detection_delay=schedule.detection_delay or 300.0,
     )
 
 
-PLOTS = (last_words, secret, rumour)
+PLOTS = (last_words, secret, rumour, two_sides, stranger, catalogue)

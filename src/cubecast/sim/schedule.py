@@ -21,6 +21,8 @@ class Action(NamedTuple):
     node: NodeId
     topic: Topic
     messages: int = 1
+    size: int = 0
+    """Bytes of each message besides its number."""
 
 
 class Suspicion(NamedTuple):
@@ -48,9 +50,12 @@ class Schedule:
     suspicions: tuple[Suspicion, ...]
     reactions: int = 0
     """How many deliveries are answered by a publication."""
-    detection_delay: float = 300.0
+    detection_delay: float | None = 300.0
+    """Crashes and returns are reported to everybody within it; None: to nobody, by nobody."""
     heal_at: float = 3000.0
     coded: bool = field(default=False)
+    epilogue: int = 0
+    """How many nodes publish once more on every topic when everything has come to rest."""
 
     def to_text(self) -> str:
         """One line that `from_text` reads back."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
-from cubecast.protocol.effects import Deliver
+from cubecast.protocol.effects import Acknowledged, Cut, Deliver, Failed, Gap, Observe, Subscribed, Unsubscribed
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Family
 from cubecast.sim import fault_injection
@@ -19,9 +20,11 @@ from cubecast.sim.scenario import begin_subscribed, machines
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.schema import Kind, digest_of
 from cubecast.wire.codec import codec_of
 
-MOST_EVENTS = 50_000
+EVENTS_PER_NODE = 10_000
+"""More, and packets do not cease."""
 HINTS = 3
 """How often, after healing, every node is told that it may talk to the others again."""
 CALM = 3
@@ -44,6 +47,41 @@ class Beginning:
 
 
 @dataclass
+class Asked:
+    """What applications asked for, and what they were told that leaves no row."""
+
+    requests: list[tuple[float, NodeId, Topic, tuple[int, ...]]] = field(default_factory=list)
+    """When, of which node, on which topic, and the digests of the payloads: what it took on."""
+    wishes: dict[NodeId, set[Topic]] = field(default_factory=dict)
+    """At the end, of every node that is there: the topics its application wants to be subscribed to."""
+    followers: dict[NodeId, float] = field(default_factory=dict)
+    """Nodes that are there at the end and have an interest, and since when."""
+    epilogue_at: float = float("inf")
+    """From then on everything is healed and settled."""
+    unnamed_gaps: list[tuple[NodeId, int, Topic, float]] = field(default_factory=list)
+    """Gaps that name no message: (node, incarnation, topic, when)."""
+
+
+class _Watching(Recorder):
+    """Sees the effects that become no rows."""
+
+    def __init__(self, sink: list[Event], asked: Asked) -> None:
+        super().__init__(sink, receptions_only=True)
+        self._asked = asked
+
+    def effect(
+        self,
+        node: NodeId,
+        incarnation: int,
+        time: float,
+        effect: Acknowledged | Failed | Cut | Subscribed | Unsubscribed | Gap | Observe,
+    ) -> None:
+        if type(effect) is Gap and not effect.missing:
+            self._asked.unnamed_gaps.append((node, incarnation, effect.topic, time))
+        super().effect(node, incarnation, time, effect)
+
+
+@dataclass
 class Outcome:
     info: RunInfo
     events: list[Event]
@@ -53,6 +91,7 @@ class Outcome:
     """An assertion of a machine that did not hold."""
     interests_known: dict[NodeId, float] = field(default_factory=dict)
     """Nodes whose interest is known at the end, and since when."""
+    asked: Asked = field(default_factory=Asked)
 
 
 def run(
@@ -73,12 +112,13 @@ def run(
     delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
     network = Network(schedule.size, delay, fifo_links=schedule.fifo_links or family.fifo)
     events: list[Event] = []
+    asked = Asked()
     world = World(
         schedule.nodes,
         wrap(make) if wrap is not None else make,
         network,
         codec_of(family),
-        recorder=Recorder(events, receptions_only=True),
+        recorder=_Watching(events, asked),
         coded=schedule.coded,
         careful=careful,
     )
@@ -90,14 +130,24 @@ def run(
         seed=schedule.seed,
         measured=family.measured,
     )
-    _install(schedule, world)
+    applications = _Applications(world, asked)
+    _install(schedule, world, applications)
+    patient = "P12" not in promises
     try:
         world.start()
-        stuck = _to_rest(schedule, world, patient="P12" not in promises)
+        stuck = _to_rest(world, schedule.heal_at + HINTS * LOOK_EVERY, patient=patient)
+        if not stuck and schedule.epilogue:
+            asked.epilogue_at = world.now
+            applications.epilogue(schedule.epilogue, stream(schedule.seed, "epilogue"))
+            stuck = _to_rest(world, world.now + LOOK_EVERY, patient=patient)
     except (AssertionError, RemoteProtocolError, LookupError) as error:
         return Outcome(info, events, [], f"{type(error).__name__} at {world.now:g}: {error}")
     world.finish()
-    return Outcome(info, events, stuck, interests_known=world.interests_known)
+    asked.wishes = {node: set(world.subscriptions[node]) for node in world.present()}
+    for event in events:  # a process that crashed took its interest along
+        if event.kind == Kind.CRASH and event.time >= asked.followers.get(event.node, world.now):
+            del asked.followers[event.node]
+    return Outcome(info, events, stuck, interests_known=world.interests_known, asked=asked)
 
 
 def _contacts(schedule: Schedule, family: Family) -> dict[NodeId, tuple[NodeId, ...]]:
@@ -109,69 +159,105 @@ def _contacts(schedule: Schedule, family: Family) -> dict[NodeId, tuple[NodeId, 
     return {node: tuple(rng.sample(some, min(CONTACTS, len(some)))) for node, some in others.items()}
 
 
-def _install(schedule: Schedule, world: World) -> None:
+class _Applications:
+    """Ask on behalf of the schedule, and remember what was asked."""
+
+    def __init__(self, world: World, asked: Asked) -> None:
+        self._world = world
+        self._asked = asked
+        self._numbers = count()
+
+    def act(self, action: Action) -> None:
+        """What a schedule says; the application of a process that stands still asks nothing."""
+        world, node, topic = self._world, action.node, action.topic
+        if node in world.paused:
+            return
+        match action.kind:
+            case "publish":
+                self.publish(node, topic, action.messages, action.size)
+            case "subscribe":
+                world.subscribe(node, topic)
+            case "follow":
+                if world.follow(node, Beginning(topic.removesuffix("*"))):
+                    self._asked.followers[node] = world.now
+            case "unfollow":
+                world.follow(node, None)
+                self._asked.followers.pop(node, None)
+            case _:
+                world.unsubscribe(node, topic)
+
+    def publish(self, node: NodeId, topic: Topic, messages: int = 1, size: int = 0) -> None:
+        """No two messages of a run are alike."""
+        world = self._world
+        if node in world.paused:
+            return
+        payloads = [b"%d" % next(self._numbers) + bytes(size) for _ in range(messages)]
+        # Noted first: what it publishes at once is a row before the call returns.
+        self._asked.requests.append((world.now, node, topic, tuple(map(digest_of, payloads))))
+        if not world.publish(node, topic, payloads):
+            self._asked.requests.pop()
+
+    def epilogue(self, publishers: int, rng: Random) -> None:
+        """Everything is settled: some nodes publish once more on every topic somebody wants."""
+        world = self._world
+        there = world.present()
+        for topic in sorted(set().union(*(world.subscriptions[node] for node in there))):
+            for node in rng.sample(there, min(publishers, len(there))):
+                self.publish(node, topic)
+
+
+def _install(schedule: Schedule, world: World, applications: _Applications) -> None:
     begin_subscribed(world, find(schedule.protocol), schedule.members)
     for action in schedule.actions:
-        world.at(action.at, _act, world, action)
+        world.at(action.at, applications.act, action)
     for at, node, peer in schedule.suspicions:
         world.at(at, world.suspect, node, peer)
     rng = stream(schedule.seed, "faults")
     fault_injection.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
     for k in range(HINTS if find(schedule.protocol).population.announced else 0):
-        world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world)
+        world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world, schedule.detection_delay is None)
     if schedule.reactions:
-        _react(schedule, world, stream(schedule.seed, "reactions"))
+        _react(schedule, world, applications, stream(schedule.seed, "reactions"))
 
 
-def _act(world: World, action: Action) -> None:
-    if action.node in world.paused:
-        return
-    match action.kind:
-        case "publish":
-            world.publish(action.node, action.topic, [b"%d" % k for k in range(action.messages)])
-        case "subscribe":
-            world.subscribe(action.node, action.topic)
-        case "follow":
-            world.follow(action.node, Beginning(action.topic.removesuffix("*")))
-        case "unfollow":
-            world.follow(action.node, None)
-        case _:
-            world.unsubscribe(action.node, action.topic)
-
-
-def _react(schedule: Schedule, world: World, rng: Random) -> None:
+def _react(schedule: Schedule, world: World, applications: _Applications, rng: Random) -> None:
     left = schedule.reactions
 
     def answer(now: float, node: NodeId, effect: Deliver) -> None:
         nonlocal left
         if left and effect.message.source != node and rng.random() < 0.3:
             left -= 1
-            world.at(now + rng.choice((0.0, rng.uniform(0, 200))), world.publish, node, effect.topic, (b"0",))
+            world.at(now + rng.choice((0.0, rng.uniform(0, 200))), applications.publish, node, effect.topic)
 
     world.on_deliver = answer
 
 
-def _heal(world: World) -> None:
-    """Detectors are right again: the crashed are reported to everybody, and everybody may talk to everybody."""
+def _heal(world: World, alone: bool) -> None:
+    """Detectors are right again: the crashed are reported to everybody, and everybody may talk to everybody.
+
+    `alone`: no driver reports anything, and who crashed must be found out by testing.
+    """
     for node in world.nodes:
         for peer in world.nodes:
-            if peer != node:
-                (world.suspect if peer in world.crashed else world.unsuspect)(node, peer)
+            if peer != node and peer not in world.crashed:
+                world.unsuspect(node, peer)
+            elif peer != node and not alone:
+                world.suspect(node, peer)
 
 
-def _to_rest(schedule: Schedule, world: World, *, patient: bool) -> list[str]:
+def _to_rest(world: World, until: float, *, patient: bool) -> list[str]:
     """Run until nothing happens any more, or, with perpetual timers, until nobody waits for anything.
 
     A protocol that does not promise to hold nothing for ever is at rest with messages held: `patient`.
     """
-    until, calm = schedule.heal_at + HINTS * LOOK_EVERY, 0
-    while world.events < MOST_EVENTS:
-        if world.run(until, MOST_EVENTS) and (patient or not _waiting(world)):
+    most_events, last, calm = world.events + EVENTS_PER_NODE * len(world.nodes), until + 40 * LOOK_EVERY, 0
+    while world.events < most_events:
+        if world.run(until, most_events) and (patient or not _waiting(world)):
             return []
         calm = calm + 1 if not _waiting(world) else 0
         if calm == CALM:
             return []
-        if until > schedule.heal_at + 40 * LOOK_EVERY:
+        if until > last:
             break
         until += LOOK_EVERY
     return _waiting(world) or ["packets do not cease"]

@@ -8,7 +8,7 @@ from cubecast.errors import BadInput
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Gap, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.announcements import MOST_BYTES, Pieces, split
+from cubecast.protocol.vcube.cubecast.announcements import Pieces, split
 from cubecast.protocol.vcube.cubecast.packets import Settle, SettlePart
 from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
@@ -16,6 +16,7 @@ from cubecast.protocol.vcube.cubecast.vocabulary import Holding, Life, Start
 from cubecast.wire.codec import MAX_PACKET_BYTES
 from support.live_codec import decode, encode
 
+MOST_BYTES = 256 << 10
 TOPICS = [f"topic.{number}.{'x' * 100}" for number in range(5000)]
 START = (Start(1, b"\x0f"),)
 FAULTY = (Life(3, 0),)
@@ -28,13 +29,13 @@ def announcement(topics=TOPICS, version=1, asking=True):
 
 def test_small_ones_stay_whole():
     small = announcement(TOPICS[:3])
-    assert split(small) == [small]
-    assert split(announcement([])) == [announcement([])]
+    assert split(small, MOST_BYTES) == [small]
+    assert split(announcement([]), MOST_BYTES) == [announcement([])]
 
 
 def test_large_ones_are_cut_and_put_together_in_any_order():
     whole = announcement()
-    parts = split(whole)
+    parts = split(whole, MOST_BYTES)
     assert len(encode(whole)) > MAX_PACKET_BYTES / 2
     assert len(parts) > 2 and max(len(encode(part)) for part in parts) <= MOST_BYTES + 1000
     assert [part.asking for part in parts] == [False] * (len(parts) - 1) + [True]
@@ -47,7 +48,7 @@ def test_large_ones_are_cut_and_put_together_in_any_order():
 
 
 def test_pieces_of_different_announcements_are_not_mixed():
-    old, new = split(announcement(version=1)), split(announcement(TOPICS[::-1], version=2))
+    old, new = split(announcement(version=1), MOST_BYTES), split(announcement(TOPICS[::-1], version=2), MOST_BYTES)
     pieces = Pieces()
     assert [pieces.add(1, part) for part in (*old[:-1], new[0])] == [None] * len(old)
     assert pieces.add(1, old[-1]) is None, "too late"
@@ -80,7 +81,7 @@ def test_nothing_is_concluded_from_a_part():
     machine = Cubecast(0, Parameters(2, founders=0b1011, ids=0b1011))
     machine.on_start(0.0)
     machine.on_peer_down(1.0, 3)
-    parts = split(announcement())
+    parts = split(announcement(), MOST_BYTES)
     for part in parts[:-1]:
         effects = machine.on_packet(2.0, 1, part)
         assert not sent(effects) and not any(isinstance(effect, Gap) for effect in effects)

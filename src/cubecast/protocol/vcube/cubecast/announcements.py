@@ -10,14 +10,15 @@ from cubecast.ids import NodeId
 from cubecast.protocol.vcube.cubecast.packets import Settle, SettlePart
 from cubecast.protocol.vcube.cubecast.vocabulary import Holding
 
-MOST_BYTES = 256 << 10
-"""Of holdings in one packet, as `_weight` estimates; far below what a packet may have."""
 MOST_PARTS = 4096
 
 
-def split(packet: Settle) -> list[Settle | SettlePart]:
-    """The announcement as it is, or in pieces; only the last piece asks for an answer."""
-    shares = list(_shares(packet.holdings))
+def split(packet: Settle, most_bytes: int) -> list[Settle | SettlePart]:
+    """The announcement as it is, or in pieces of so many bytes of holdings, as `_weight` estimates.
+
+    Only the last piece asks for an answer.
+    """
+    shares = list(_shares(packet.holdings, most_bytes))
     if len(shares) == 1:
         return [packet]
     last = len(shares) - 1
@@ -36,11 +37,11 @@ def split(packet: Settle) -> list[Settle | SettlePart]:
     ]
 
 
-def _shares(holdings: Sequence[Holding]) -> Iterator[tuple[Holding, ...]]:
+def _shares(holdings: Sequence[Holding], most_bytes: int) -> Iterator[tuple[Holding, ...]]:
     start, size = 0, 0
     for index, holding in enumerate(holdings):
         more = _weight(holding)
-        if size + more > MOST_BYTES and index > start:
+        if size + more > most_bytes and index > start:
             yield tuple(holdings[start:index])
             start, size = index, 0
         size += more

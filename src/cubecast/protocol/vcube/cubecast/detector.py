@@ -20,14 +20,19 @@ class Detector:
         self._last_round: float | None = None
         self._turn = 0
 
-    def round(self, now: float, others: int) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
-        """(whom to test, whom to suspect)."""
+    def round(self, now: float, others: int, *, joining: bool = False) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
+        """(whom to test, whom to suspect).
+
+        A joining node may start over before its patience ends, and learns anew who there is: it remembers since when
+        it waits for each, or it would wait for ever for somebody whom nobody else tests.
+        """
         length = self._parameters.round_length
         if self._last_round is None or now - self._last_round > 2 * length:
             self.heard.clear()
         self._last_round = now
         watched = children(self._node, self._parameters.dimension, others)
-        self.heard = {peer: self.heard.get(peer, now) for peer in watched}
+        before = self.heard if joining else {}
+        self.heard = before | {peer: self.heard.get(peer, now) for peer in watched}
         suspects = tuple(peer for peer in watched if now - self.heard[peer] >= self._parameters.patience)
         tested = [peer for peer in watched if peer not in suspects]
         return (*tested, *self._stranger(others)), suspects

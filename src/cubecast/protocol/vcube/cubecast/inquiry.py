@@ -13,8 +13,6 @@ from cubecast.ids import NodeId, Topic
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.packets import Inquiry, TopicList
 
-TOPICS_PER_ANSWER = 500
-
 
 class OpenInquiry:
     """One per incarnation; a newer interest asks anew."""
@@ -72,6 +70,6 @@ def answer(context: Context, packet: Inquiry, topics: Iterable[Topic]) -> TopicL
     """The next topics in alphabetical order, as many as fit."""
     ordered = sorted(topics)
     start = bisect_right(ordered, packet.after) if packet.after else 0
-    part = tuple(ordered[start : start + TOPICS_PER_ANSWER])
+    part = tuple(ordered[start : start + context.parameters.topics_per_answer])
     more = start + len(part) < len(ordered)
     return TopicList(context.by, context.dead, packet.by, packet.number, packet.after, part, more)

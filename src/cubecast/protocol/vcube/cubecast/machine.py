@@ -401,9 +401,13 @@ class Cubecast:
     # Coming and going
 
     def _start_over(self) -> None:
-        """The living contradict each other: forget what they said; they will say it again when they agree."""
-        queues = self._queues()
+        """The living contradict each other: forget what they said; they will say it again when they agree.
+
+        Who has been silent is no hearsay: a node that starts over again and again would convict nobody otherwise.
+        """
+        queues, detector = self._queues(), self._life.detector
         self._life = self._born(self.incarnation, version=self._life.settlement.version)
+        self._life.detector = detector
         self._restore(queues)
 
     def _on_alone_timeout(self, now: float) -> None:
@@ -453,7 +457,9 @@ class Cubecast:
 
     def _round(self, now: float) -> None:
         context = self._life.context
-        tested, suspects = self._life.detector.round(now, context.registry.others)
+        tested, suspects = self._life.detector.round(
+            now, context.registry.others, joining=self._life.joining is not None
+        )
         for peer in suspects:
             self._life.suspect(peer)
         if self._life.joining is None:

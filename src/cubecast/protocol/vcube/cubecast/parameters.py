@@ -87,6 +87,10 @@ class Parameters:
         unit="time",
     )
     max_dependencies: int = parameter(65_536, "dependencies of a publication that are believed at most", least=1)
+    topics_per_answer: int = parameter(500, "topics in one answer to an inquiry at most", least=1)
+    announcement_bytes: int = parameter(
+        256 << 10, "of an announcement of what faulty nodes left that travel in one packet", least=1, unit="bytes"
+    )
     aggregation: Aggregation = parameter(Aggregation.OFF, "off, or on: publications for the same child share packets")
 
     def __post_init__(self) -> None:

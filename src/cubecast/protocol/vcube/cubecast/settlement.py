@@ -114,7 +114,7 @@ class Settlement:
     def _send(self, peers: tuple[NodeId, ...], *, asking: bool) -> None:
         context = self._context
         whole = Settle(context.by, context.dead, self.version, asking, context.registry.faulty(), self._holdings())
-        for packet in split(whole):
+        for packet in split(whole, context.parameters.announcement_bytes):
             context.send(peers, packet)
 
     def _holdings(self) -> tuple[Holding, ...]:

@@ -1,0 +1,136 @@
+"""Which faults befall a drawn world. Of those a family takes, several, and one kind more than once."""
+
+from random import Random
+
+from cubecast.ids import NodeId
+from cubecast.protocol.family import Nemesis
+from cubecast.protocol.vcube.topology import mask_of
+from cubecast.sim.faults import (
+    ClockJump,
+    Crash,
+    Cutoff,
+    Fault,
+    Flicker,
+    Half,
+    Hold,
+    LateTimers,
+    LinkTrouble,
+    Partition,
+    Pause,
+    Restart,
+    Slow,
+    Suspect,
+    TimersTwice,
+    Trouble,
+    TwoSteps,
+)
+from cubecast.sim.schedule import Suspicion
+
+CRASHES = ("crash", "cutoff", "half")
+
+
+def draw_faults(
+    rng: Random, nodes: tuple[NodeId, ...], nemesis: Nemesis, phase: float
+) -> tuple[tuple[Fault, ...], tuple[Suspicion, ...]]:
+    """A dense world has up to seven kinds, each up to three times; mostly one of them is a crash or a restart."""
+    faults: list[Fault] = []
+    suspicions: list[Suspicion] = []
+    down: set[NodeId] = set()
+    most = 7 if nemesis.full else 5
+    kinds = rng.sample(nemesis.faults, rng.randint(1, min(most, len(nemesis.faults))))
+    ends = [kind for kind in nemesis.faults if kind in (*CRASHES, "restart")]
+    if nemesis.full and not set(kinds) & set(ends) and rng.random() < 0.6:
+        kinds.append(rng.choice(ends))
+    for kind in kinds:
+        repeats = (1, 1, 2, 3) if nemesis.full or kind in CRASHES else (1,)
+        for _ in range(rng.choice(repeats)):
+            at = round(rng.uniform(0, phase), 1)
+            if kind == "suspicion":
+                node, peer = rng.sample(nodes, 2)
+                suspicions.append(Suspicion(at, node, peer))
+            else:
+                faults += _fault(rng, kind, nemesis, nodes, down, at, suspicions)
+    return tuple(faults), tuple(suspicions)
+
+
+def _fault(
+    rng: Random,
+    kind: str,
+    nemesis: Nemesis,
+    nodes: tuple[NodeId, ...],
+    down: set[NodeId],
+    at: float,
+    suspicions: list[Suspicion],
+) -> list[Fault]:
+    until = round(at + rng.uniform(50, 1200), 1)
+    node = rng.choice(nodes)
+    match kind:
+        case "crash" | "cutoff" | "half" | "restart":
+            if node in down or 2 * len(down) >= len(nodes):
+                return []
+            down.add(node)
+            return _end(rng, kind, node, at, until)
+        case "hold":
+            return [Hold(rng.choice(nemesis.held), rng.choice((100.0, 400.0, 1500.0)), at, until)]
+        case "flicker":
+            return [Flicker(node, rng.choice([one for one in nodes if one != node]), at)]
+        case "twosteps" | "twice" | "late" | "jump":
+            return [_inside(rng, kind, node, at, until)]
+        case "pause":
+            return [Pause(node, at, until)]
+        case "suspect":
+            return [Suspect(node, at, until)]
+        case "partition" | "oneway":
+            return _partition(rng, kind, nodes, at, until, suspicions)
+        case "slow":
+            return [Slow(node, rng.choice((50.0, 400.0)), at, until)]
+        case "loss" | "duplicate" | "resend":
+            return [LinkTrouble(Trouble(kind), rng.choice((0.02, 0.1, 0.3, 0.5)), at, until)]
+        case _:
+            return [LinkTrouble(Trouble(kind), rng.choice((50.0, 400.0)), at, until)]
+
+
+def _end(rng: Random, kind: str, node: NodeId, at: float, until: float) -> list[Fault]:
+    match kind:
+        case "cutoff":
+            return [Cutoff(node, rng.choice((0, 1, 1, 2, 3)), at)]
+        case "half":
+            return [Half(node, at)]
+        case "crash":
+            return [Crash(node, at)]
+        case _:
+            once: list[Fault] = [Crash(node, at), Restart(node, until)]
+            if rng.random() < 0.3:
+                again = round(until + rng.uniform(100, 800), 1)
+                once += [Crash(node, again), Restart(node, round(again + rng.uniform(50, 600), 1))]
+            return once
+
+
+def _inside(rng: Random, kind: str, node: NodeId, at: float, until: float) -> Fault:
+    match kind:
+        case "twosteps":
+            return TwoSteps(node, at, until)
+        case "twice":
+            return TimersTwice(node, at, until)
+        case "late":
+            return LateTimers(node, rng.choice((100.0, 700.0)), at, until)
+        case _:
+            return ClockJump(node, rng.choice((-5000.0, -300.0, 300.0, 5000.0)), at)
+
+
+def _partition(
+    rng: Random, kind: str, nodes: tuple[NodeId, ...], at: float, until: float, suspicions: list[Suspicion]
+) -> list[Fault]:
+    """Some of the nodes that cannot talk to each other suspect each other."""
+    shuffled = rng.sample(nodes, len(nodes))
+    middle = rng.randint(1, len(nodes) - 1)
+    left, right = shuffled[:middle], shuffled[middle:]
+    if rng.random() < 0.3:
+        right = right[: max(1, len(right) // 2)]
+    share = rng.choice((0.0, 0.3, 1.0))
+    for a in left:
+        for b in right:
+            for node, peer in ((a, b), (b, a)):
+                if rng.random() < share:
+                    suspicions.append(Suspicion(round(rng.uniform(at, until), 1), node, peer))
+    return [Partition(mask_of(left), mask_of(right), kind == "oneway", at, until)]
