@@ -19,4 +19,14 @@ def swarm_table(figures: Mapping[str, Any]) -> Table:
     table.add_section()
     for name, count in figures["faults"].items():
         table.add_row(f"fault: {name}", f"{count:,}")
+    table.add_section()
+    for name, spread in figures["distribution"].items():
+        if spread:
+            middle = f"half of them up to {spread['p50']:,}, at most {spread['p100']:,}"
+            table.add_row(f"{name.replace('_', ' ')} per schedule", middle)
+    table.add_section()
+    for name, count in figures["premises"].items():
+        table.add_row(f"occasions to break {name}", f"{count:,}")
+    for name, count in figures["settings"].items():
+        table.add_row(f"schedules: {name}", f"{count:,}")
     return table
