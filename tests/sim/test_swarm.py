@@ -65,7 +65,11 @@ def test_twenty_thousand_schedules_of_cubecast():
     run_swarm("cubecast", 1, 20_000)
 
 
-@pytest.mark.parametrize("protocol", [name for name in FAMILIES if name != "cubecast"])
+# Gryphon's own description of what it takes draws no subscriber.
+TORMENTED = [name for name in FAMILIES if name not in ("cubecast", "gryphon")]
+
+
+@pytest.mark.parametrize("protocol", TORMENTED)
 def test_every_family_can_be_tormented(protocol):
     """With what it claims to survive, and judged by what it promises."""
     tally = run_swarm(protocol, 1, 20)
