@@ -100,7 +100,7 @@ def test_protocol_families_do_not_know_each_other(module: Module):
 NAMES_A_FAMILY = ("experiments", "report", "protocol")
 STILL_NAMED = {
     "sim.plots": "faults planned for one protocol's trees",
-    "sim.swarm": "masks of nodes",
+    "sim.drawn_faults": "masks of nodes",
     "sim.faults": "masks of nodes",
     "sim.fault_injection": "masks of nodes",
 }

@@ -132,14 +132,8 @@ def run(
     )
     applications = _Applications(world, asked)
     _install(schedule, world, applications)
-    patient = "P12" not in promises
     try:
-        world.start()
-        stuck = _to_rest(world, schedule.heal_at + HINTS * LOOK_EVERY, patient=patient)
-        if not stuck and schedule.epilogue:
-            asked.epilogue_at = world.now
-            applications.epilogue(schedule.epilogue, stream(schedule.seed, "epilogue"))
-            stuck = _to_rest(world, world.now + LOOK_EVERY, patient=patient)
+        stuck = applications.live(schedule, patient="P12" not in promises)
     except (AssertionError, RemoteProtocolError, LookupError) as error:
         return Outcome(info, events, [], f"{type(error).__name__} at {world.now:g}: {error}")
     world.finish()
@@ -166,6 +160,17 @@ class _Applications:
         self._world = world
         self._asked = asked
         self._numbers = count()
+
+    def live(self, schedule: Schedule, *, patient: bool) -> list[str]:
+        """The whole run; what is waited for at its end."""
+        world = self._world
+        world.start()
+        stuck = _to_rest(world, schedule.heal_at + HINTS * LOOK_EVERY, patient=patient)
+        if not stuck and schedule.epilogue:
+            self._asked.epilogue_at = world.now
+            self.epilogue(schedule.epilogue, stream(schedule.seed, "epilogue"))
+            stuck = _to_rest(world, world.now + LOOK_EVERY, patient=patient)
+        return stuck
 
     def act(self, action: Action) -> None:
         """What a schedule says; the application of a process that stands still asks nothing."""
