@@ -8,9 +8,9 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.effects import Cut, Deliver, Gap, Published, Send, SetTimer, Subscribed, Unsubscribed
+from cubecast.protocol.effects import Cut, Deliver, Gap, Published, Released, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.protocol.epidemic.epto import IDLE, ROUND, Epto, balls
-from cubecast.protocol.epidemic.epto_packets import Ball, ClockReply, ClockRequest, Entry
+from cubecast.protocol.epidemic.epto_packets import Ball, Entry, Hello, Welcome
 from cubecast.protocol.epidemic.epto_parameters import Clock, EptoParameters, Expired, PublishedParameters, Rule
 from cubecast.protocol.epidemic.stability import stability_of
 from support.gossip import TOPIC, GossipWorld, Nature
@@ -131,7 +131,7 @@ class TestAlgorithm4:
         one = machine()
         one.publish(10.0, TOPIC, [b"a"])
         effects = rounds(one, 4)
-        assert isinstance(effects[-1], Deliver)
+        assert effects[-2:] == [Deliver(TOPIC, MessageId(0, 0, 1), [b"a"]), Released(TOPIC, 1)]
         assert rounds(one, 1) == []
 
     def test_rounds_of_one_who_rested_keep_their_rhythm(self):
@@ -281,19 +281,27 @@ class TestPrintedRules:
 class TestAdded:
     def test_a_newcomer_asks_for_the_time_before_it_publishes(self):
         one = machine(LOGICAL, newcomer=True)
-        assert isinstance(one.on_start(0.0)[0].packet, ClockRequest)
+        assert isinstance(one.on_start(0.0)[0].packet, Hello)
         assert isinstance(one.publish(1.0, TOPIC, [b"a"])[0], SetTimer)
         answer = machine(LOGICAL, node=3)
         answer.on_packet(0, 1, ball((1, 1, 41.0, 0)))
-        (reply,) = answer.on_packet(0, 0, ClockRequest(0))
-        assert reply == Send((0,), ClockReply(41.0))
+        (reply,) = answer.on_packet(0, 0, Hello(0))
+        assert reply == Send((0,), Welcome(41.0, ()))
         assert one.on_packet(2.0, 3, reply.packet)[0] == Published(TOPIC, 1, 1, ())
-        assert one.on_packet(2.0, 3, ClockRequest(0)) == [Send((3,), ClockReply(42.0))]
+        assert one.on_packet(2.0, 3, Hello(0)) == [Send((3,), Welcome(42.0, ()))]
+
+    def test_who_is_new_is_told_of_the_others_and_says_hello_to_them(self):
+        first, later = Epto(0, (), GLOBAL, Random(1)), Epto(2, (0,), GLOBAL, Random(1), newcomer=True)
+        assert first.on_peer_up(0.0, 1) == [Send((1,), Welcome(0.0, ()))]
+        (told,) = first.on_packet(0.0, 2, Hello(0))
+        assert told == Send((2,), Welcome(0.0, (1,))) and list(told.packet.mentions()) == [1]
+        assert later.on_packet(0.0, 0, told.packet) == [Send((1,), Hello(0))]
+        assert (first.peers, later.peers) == ((1, 2), (0, 1))
 
     def test_a_newcomer_whom_nobody_answers_publishes_in_the_end(self):
         one = machine(replace(LOGICAL, patience=3), newcomer=True)
         one.publish(1.0, TOPIC, [b"a"])
-        assert one.on_packet(1.0, 3, ClockRequest(0)) == [], "it does not know either"
+        assert one.on_packet(1.0, 3, Hello(0)) == [], "it does not know either"
         effects = rounds(one, 9)
         assert Published(TOPIC, 1, 1, ()) in effects and delivered(effects) == [(0, 1)]
 
@@ -350,8 +358,9 @@ class TestAdded:
             ball((1, 1, 1.0, 65)),
             ball((1, 1, 1.0, 0), (0, 1, 1.0, 0)),
             Ball(((TOPIC, (Entry(MessageId(1, -1, 1), 1.0, 0, b""),)),)),
-            ClockReply(float("nan")),
-            ClockReply(-1.0),
+            Welcome(float("nan"), ()),
+            Welcome(-1.0, ()),
+            Welcome(1.0, tuple(range(65))),
             "no packet at all",
         ],
     )

@@ -408,7 +408,7 @@ class LiveNode:
             driver.watcher = None
             log.info("takes part with nodes %s", driver.inspector.living)
             self.port.open()
-            self._acquaintances.note(self._directory, self._peers.left, self.machine.living)
+            self._acquaintances.note(self._directory, self._peers.left, self.inspector.living)
             if active is not None and not active.done():
                 active.set_result(None)
 
@@ -438,7 +438,7 @@ class LiveNode:
 
     def _on_up(self, peer: NodeId) -> None:
         self._call("on_peer_up", peer)
-        self._acquaintances.note(self._directory, self._peers.left, self.machine.living)
+        self._acquaintances.note(self._directory, self._peers.left, self.inspector.living)
         if self.port.recorder is not None:
             self.port.recorder.returning.member_came()
 

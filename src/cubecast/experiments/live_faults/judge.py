@@ -15,12 +15,17 @@ def collected(config: ClusterConfig, name: str) -> Path:
     """The members' journals as a trace dataset."""
     out = config.directory / "trace"
     parameters = {"members": config.members, "patience": config.patience, "round_length": config.round_length}
-    promises = find("cubecast").promises
-    collect(
-        config.journals,
-        out,
-        RunInfo(name, "cubecast", promises, seed=config.seed, code_version=__version__, parameters=parameters),
+    family = find(config.settings.get("protocol", "cubecast"))
+    info = RunInfo(
+        name,
+        family.name,
+        family.promises,
+        seed=config.seed,
+        code_version=__version__,
+        parameters=parameters,
+        measured=family.measured,
     )
+    collect(config.journals, out, info)
     return out
 
 

@@ -29,9 +29,9 @@ from typing import Any, Final
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Handlers
-from cubecast.protocol.effects import Effects, Published, Send, SetTimer, Subscribed, Unsubscribed
+from cubecast.protocol.effects import Effects, Published, Released, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.protocol.epidemic.epto_order import FIRST, Key, Order
-from cubecast.protocol.epidemic.epto_packets import Ball, ClockReply, ClockRequest, Entry
+from cubecast.protocol.epidemic.epto_packets import Ball, Entry, Hello, Welcome
 from cubecast.protocol.epidemic.epto_parameters import Clock, EptoParameters, Rule
 from cubecast.protocol.epidemic.stability import stability_of
 
@@ -39,6 +39,8 @@ ROUND: Final = "round"
 IDLE: Final = "idle"
 MOST_HOPS: Final = 64
 """No process counts more: lg of all there could be."""
+MOST_TOLD: Final = 64
+"""Peers a newcomer is told of at once: gossip spreads the rest."""
 BALL_BYTES: Final = 1 << 19
 """Payload after which a ball is full; one event alone may be larger."""
 
@@ -63,6 +65,7 @@ class Epto(Handlers):
         self.clock = 0.0
         self.topics = {topic: Order(topic, parameters, FIRST, complete=True) for topic in settled}
         self.published: dict[Topic, Counter] = {}
+        self._released: dict[Topic, Counter] = {}
         self._rng = rng
         self._peers = dict.fromkeys(peer for peer in peers if peer != node)
         self._floor: Key = FIRST
@@ -175,7 +178,7 @@ class Epto(Handlers):
 
     def _ask(self) -> Effects:
         peers = self._sample()
-        return [Send(peers, ClockRequest(self.incarnation))] if peers else []
+        return [Send(peers, Hello(self.incarnation))] if peers else []
 
     # Reception
 
@@ -184,15 +187,35 @@ class Epto(Handlers):
             case Ball():
                 self._check(packet)
                 return self._receive(now, packet)
-            case ClockRequest():  # who does not know itself does not answer
-                return [] if self._asking else [Send((sender,), ClockReply(self._time(now)))]
-            case ClockReply():
-                if not 0 <= packet.clock <= self.parameters.latest:
-                    raise RemoteProtocolError(f"a clock at {packet.clock}")
-                self._hear(packet.clock)
-                return self._told(now) if self._asking else []
+            case Hello():
+                return self._meet(now, sender) or self._welcome(now, sender, ())
+            case Welcome():
+                return self._on_welcome(now, packet)
             case _:
                 raise RemoteProtocolError(f"EpTO knows no {type(packet).__name__}")
+
+    def _on_welcome(self, now: float, packet: Welcome) -> Effects:
+        if not 0 <= packet.clock <= self.parameters.latest or len(packet.peers) > MOST_TOLD:
+            raise RemoteProtocolError(f"a clock at {packet.clock}, or {len(packet.peers)} peers at once")
+        self._hear(packet.clock)
+        new = [peer for peer in dict.fromkeys(packet.peers) if peer != self.node and peer not in self._peers]
+        self._peers |= dict.fromkeys(new)
+        self._measure()
+        effects: Effects = [Send(tuple(new), Hello(self.incarnation))] if new else []
+        return effects + (self._told(now) if self._asking else [])
+
+    def _welcome(self, now: float, peer: NodeId, peers: tuple[NodeId, ...]) -> Effects:
+        """Who does not know the time itself does not answer."""
+        return [] if self._asking else [Send((peer,), Welcome(self._time(now), peers))]
+
+    def _meet(self, now: float, peer: NodeId) -> Effects:
+        """Somebody new: of several who come at once, the later hears of the earlier."""
+        if peer in self._peers or peer == self.node:
+            return []
+        told = tuple(self._rng.sample(self._view, min(MOST_TOLD, len(self._view))))
+        self._peers[peer] = None
+        self._measure()
+        return self._welcome(now, peer, told)
 
     def _time(self, now: float) -> float:
         return max(self.clock, now) if self.parameters.clock is Clock.HYBRID else self.clock
@@ -240,7 +263,16 @@ class Epto(Handlers):
                 effects.extend(Send(peers, ball) for ball in balls(parts))
         for order in orders:
             order.order(self.threshold, effects)
+            self._release(order, effects)
             self._settle(order)
+
+    def _release(self, order: Order, effects: Effects) -> None:
+        """What is stable as far as this process knows takes no more room; nobody acknowledged it."""
+        source, incarnation, _ = self._own(1)
+        reached = order.at.get((source, incarnation), 0)
+        if reached > self._released.get(order.name, 0):
+            self._released[order.name] = reached
+            effects.append(Released(order.name, reached))
 
     def _sample(self) -> tuple[NodeId, ...]:
         return tuple(self._rng.sample(self._view, self.fanout))
@@ -296,10 +328,11 @@ class Epto(Handlers):
         return []
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
-        if peer != self.node:
-            self._peers[peer] = None
-            self._measure()
-        return []
+        return self._meet(now, peer)
+
+    @property
+    def peers(self) -> tuple[NodeId, ...]:
+        return self._view
 
     # For tests and people
 

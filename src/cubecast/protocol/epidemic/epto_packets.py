@@ -1,9 +1,9 @@
-"""What EpTO sends: balls of events, and the question of a newcomer for the time."""
+"""What EpTO sends: balls of events, and what newcomers ask and are told."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.contract import Carried, Packet
 
 
@@ -35,15 +35,21 @@ class Ball(Packet):
 
 
 @dataclass(slots=True)
-class ClockRequest(Packet):
+class Hello(Packet):
     """A newcomer asks what the time is: an event stamped by a fresh logical clock would come too late everywhere."""
 
     incarnation: int
 
 
 @dataclass(slots=True)
-class ClockReply(Packet):
+class Welcome(Packet):
+    """The time, and, for who is new here, whom else one may talk to."""
+
     clock: float
+    peers: tuple[NodeId, ...]
+
+    def mentions(self) -> tuple[NodeId, ...]:
+        return self.peers
 
 
-PACKETS: tuple[type[Packet], ...] = (Ball, ClockRequest, ClockReply)
+PACKETS: tuple[type[Packet], ...] = (Ball, Hello, Welcome)

@@ -1,7 +1,9 @@
 """The epidemic systems, declared."""
 
 from cubecast.protocol.contract import Machine
+from cubecast.protocol.effects import Released
 from cubecast.protocol.epidemic.epto import Epto
+from cubecast.protocol.epidemic.epto_inspector import EptoInspector
 from cubecast.protocol.epidemic.epto_packets import PACKETS
 from cubecast.protocol.epidemic.epto_parameters import EptoParameters, PublishedParameters
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Seat, Setup
@@ -34,6 +36,8 @@ EPTO = Family(
     _epto,
     EptoParameters,
     measured=("P4",),
+    frees=Released,
+    inspect=EptoInspector,
     nemesis=Nemesis(
         faults=(
             *("crash", "restart", "pause", "partition", "oneway", "slow", "loss", "duplicate", "resend", "delay"),
@@ -64,6 +68,8 @@ EPTO_PUBLISHED = Family(
     _epto,
     PublishedParameters,
     measured=("P4",),
+    frees=Released,
+    inspect=EptoInspector,
     nemesis=Nemesis(faults=("delay", "reorder", "slow", "loss", "pause")),
     described="docs/papers/epto.md",
 )
