@@ -19,6 +19,7 @@ from cubecast.protocol.effects import (
     Effects,
     Gap,
     Published,
+    Released,
     Send,
     SetTimer,
     Subscribed,
@@ -117,6 +118,7 @@ class Brisa(Handlers):
             flow.open()
         self._effects.append(Published(topic, flow.have + 1, len(payloads), ()))
         flow.publish(tuple(payloads))
+        self._effects.append(Released(topic, flow.have))  # what is kept for others is bounded by the flow's buffer
         return self._take()
 
     def subscribe(self, now: float, topic: Topic) -> Effects:

@@ -1,6 +1,7 @@
 """Brisa, declared."""
 
 from cubecast.protocol.contract import Machine
+from cubecast.protocol.effects import Released
 from cubecast.protocol.epidemic.brisa import Brisa, BrisaParameters
 from cubecast.protocol.epidemic.brisa_packets import FLOW_PACKETS
 from cubecast.protocol.epidemic.hyparview_packets import MEMBERSHIP_PACKETS
@@ -34,6 +35,6 @@ BRISA = Family(
     population=Population(2, announced=False),
     nemesis=Nemesis(faults=("crash", "slow", "delay"), joins=False, outsiders=True),
     fifo=True,
-    live=False,
+    frees=Released,
     described="docs/papers/brisa.md",
 )
