@@ -72,6 +72,7 @@ EXPERIMENTS: dict[str, str] = {
     "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce",
     "epto": "cubecast.experiments.epto.reproduce",
     "locaps": "cubecast.experiments.locaps.reproduce",
+    "stan": "cubecast.experiments.stan.reproduce",
     "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
 }
 

@@ -1,0 +1,1 @@
+"""StaN and CrosspostFlood: thesis of M. Matos, chapter 3."""

@@ -1,0 +1,57 @@
+"""`cubecast reproduce stan`: fewer links with the same overlays, loss, and crossposts."""
+
+from cubecast.experiments.ledger import Finding, Ledger
+from cubecast.experiments.parallel import Figures, Runner
+from cubecast.experiments.reproduction import Effort, Reproduction
+from cubecast.experiments.stan import figure_3_7, figure_3_8, figure_3_9, figure_3_10, figure_3_11, figure_3_15
+from cubecast.experiments.stan.point import run_settings
+
+RUNS, QUICK_RUNS = 10, 2
+GRIDS = 20
+"""Universes differ in their links by a fifth: a few are not enough."""
+
+
+def reproduce(effort: Effort, runner: Runner) -> Reproduction:
+    runs = effort.runs or (QUICK_RUNS if effort.quick else RUNS)
+    settings = {
+        "fitness": figure_3_10.settings("W8"),
+        "loss": figure_3_11.settings("W8"),
+        "crossposts": figure_3_15.settings("L8"),
+    }
+    if not effort.quick:
+        settings |= {"L8 fitness": figure_3_10.settings("L8"), "W7": [figure_3_11.settings("W7")[0]]}
+    listed = [one for several in settings.values() for one in several]
+    found = iter(run_settings(runner, listed, range(effort.seed, effort.seed + runs)))
+    done = {name: [next(found) for _ in several] for name, several in settings.items()}
+    done["grid"] = run_settings(runner, [figure_3_7.SETTING], range(effort.seed, effort.seed + GRIDS))
+    losses = dict(zip(figure_3_11.LOSSES, done["loss"], strict=True))
+    return Reproduction(
+        name="stan",
+        title="StaN and CrosspostFlood: thesis of M. Matos, chapter 3",
+        reading="TTL 4; one hash of both ids is the weight; universes drawn to the shape of Table 3.1; with pins",
+        runs=runs,
+        seed=effort.seed,
+        ledger=Ledger(_findings(done, losses)),
+        series={
+            "Figure 3.7": {
+                "nodes": list(range(figure_3_7.SETTING["rounds"] + 1)),
+                "links, grid": figure_3_7.evolution(done["grid"][0]),
+            },
+            "Figure 3.11": {"nodes": list(range(len(losses[0.0][0]["links"])))}
+            | {f"links, {100 * loss:g} % loss": figure_3_7.evolution(runs) for loss, runs in losses.items()},
+        },
+    )
+
+
+def _findings(done: dict[str, list[list[Figures]]], losses: dict[float, list[Figures]]) -> list[Finding]:
+    wikipedia, livejournal = losses[0.0], done["crossposts"][0]
+    by_universe = {"W8": wikipedia, "L8": livejournal} | ({"W7": done["W7"][0]} if "W7" in done else {})
+    found = [
+        *figure_3_7.findings(done["grid"][0]),
+        *figure_3_8.findings(wikipedia, livejournal),
+        *figure_3_9.findings(by_universe),
+        *figure_3_10.findings("W8", *done["fitness"]),
+        *figure_3_11.findings("W8", losses),
+        *figure_3_15.findings("L8", livejournal),
+    ]
+    return [*found, *(figure_3_10.findings("L8", *done["L8 fitness"]) if "L8 fitness" in done else ())]

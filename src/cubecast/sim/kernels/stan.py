@@ -1,0 +1,150 @@
+"""StaN at the scale of the thesis and beyond: overlays of a universe, their rounds, and what they are like."""
+
+from functools import cached_property
+from math import ceil, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cubecast.errors import BadInput
+from cubecast.sim.kernels import stan_kernel as kernel
+from cubecast.sim.kernels import stan_metrics as metrics
+from cubecast.sim.kernels.stan_kernel import NONE, Rules, World
+
+CONNECTED = 4.6
+"""-ln(-ln 0.99): an overlay of random views of ln m + 4.6 is connected with a probability of 0.99."""
+MOST_SLOTS = NONE
+
+
+def view_size(members: int) -> int:
+    return min(members - 1, ceil(log(members) + CONNECTED))
+
+
+class Overlays:
+    """One overlay per topic. `first` and `members` as in a universe: members ascend within their topic."""
+
+    def __init__(
+        self, first: NDArray[np.int64], members: NDArray[np.int32], *, seed: int, ttl: int = 4, repair: bool = True
+    ) -> None:
+        sizes = np.diff(first)
+        if not len(sizes) or sizes.min() < 2:
+            raise BadInput("an overlay has two members or more; leave smaller topics out of the universe")
+        if not 0 <= ttl <= kernel.MOST_TTL:
+            raise BadInput(f"a walk makes 0 to {kernel.MOST_TTL} hops after the first, not {ttl}")
+        if len(members) >= MOST_SLOTS:
+            raise BadInput(f"{len(members)} subscriptions are more than one part can have; divide the topics")
+        self.seed, self.ttl, self.repair = seed, ttl, repair
+        self.rounds = 0
+        self._k = np.array([view_size(int(m)) for m in sizes], np.int64)
+        self.world = _make_world(first, members, self._k)
+        metrics.draw_views(self.world, self._k, seed)
+
+    @property
+    def topics(self) -> int:
+        return len(self.world.room)
+
+    def round(self, loss: float = 0.0) -> None:
+        self.rounds += 1
+        rules = Rules(self.ttl, loss, self.repair, self.seed)
+        kernel.run_round(rules, self.world, self.rounds, 0, self.topics)
+
+    def mend(self) -> None:
+        """Pins as the views of now require them; every round begins with it."""
+        kernel.repair(self.world, 0, self.topics)
+
+    def view(self, slot: int) -> list[int]:
+        """Processes, in the order of the view."""
+        topic = int(np.searchsorted(self.world.first, slot, "right")) - 1
+        row = int(self.world.base[topic] + (slot - self.world.first[topic]) * self.world.room[topic])
+        return [int(self.world.process[one]) for one in self.world.links[row : row + int(self.world.size[slot])]]
+
+    def set_view(self, slot: int, view: list[int]) -> None:
+        """Slots of other members, at most as many as there is room for."""
+        topic = int(np.searchsorted(self.world.first, slot, "right")) - 1
+        row = int(self.world.base[topic] + (slot - self.world.first[topic]) * self.world.room[topic])
+        self.world.links[row : row + len(view)] = view
+        self.world.size[slot] = len(view)
+
+    @cached_property
+    def _by_process(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        slots = np.argsort(self.world.process, kind="stable")
+        ends = np.arange(int(self.world.process.max()) + 2)
+        return np.searchsorted(self.world.process[slots], ends), slots
+
+    def subscriptions(self) -> NDArray[np.int64]:
+        """Of each process."""
+        return np.diff(self._by_process[0])
+
+    def logical_links(self) -> NDArray[np.int64]:
+        """Of each process: the sum of its views (LVS)."""
+        return np.bincount(self.world.process, self.world.size).astype(np.int64)
+
+    def physical_links(self) -> NDArray[np.int64]:
+        """Of each process: different neighbours over all its views (PVS)."""
+        starts, slots = self._by_process
+        out = np.zeros(len(starts) - 1, np.int64)
+        metrics.count_links(self.world, starts, slots, np.full(len(out), -1, np.int32), out)
+        return out
+
+    def unpointed(self) -> int:
+        """Slots that are in nobody's view."""
+        for topic in range(self.topics):
+            low, high = self.world.first[topic : topic + 2]
+            kernel.count_incoming(self.world, low, high, self.world.room[topic], self.world.base[topic])
+        return int((self.world.incoming == 0).sum())
+
+    def pinned(self) -> int:
+        return int((self.world.pinned_at != NONE).sum())
+
+    def reachable(self) -> float:
+        """Share of the overlays in which every member has a way to every other, pins included."""
+        mark = np.zeros(int(np.diff(self.world.first).max()), np.bool_)
+        whole = 0
+        for topic, members in enumerate(np.diff(self.world.first).tolist()):
+            ways = (metrics.reached(self.world, topic, 0, forward, mark) for forward in (True, False))
+            whole += all(count == members for count in ways)
+        return whole / self.topics
+
+    def weakly_connected(self) -> float:
+        """Share of the overlays that hang together where a link may be used both ways; pins do not count."""
+        mark = np.zeros(int(np.diff(self.world.first).max()), np.bool_)
+        counts = [metrics.joined(self.world, topic, mark) for topic in range(self.topics)]
+        return float(np.mean(np.array(counts) == np.diff(self.world.first)))
+
+    def fitness(self) -> dict[str, float]:
+        """Clustering coefficient, mean path length and diameter, each the mean over overlays."""
+        most = int(np.diff(self.world.first).max())
+        linked = np.zeros((most, most), np.bool_)
+        distance, queue = np.zeros(most, np.int32), np.zeros(most, np.int32)
+        clustering, path, diameter = 0.0, 0.0, 0.0
+        for topic, members in enumerate(np.diff(self.world.first).tolist()):
+            sums = np.zeros(3, np.int64)
+            for start in range(members):
+                metrics.distances(self.world, topic, start, distance, queue, sums)
+            path += sums[0] / sums[1]
+            diameter += sums[2]
+            clustering += metrics.clustering(self.world, topic, linked)
+        named = {"clustering": clustering, "path": path, "diameter": diameter}
+        return {name: total / self.topics for name, total in named.items()}
+
+
+def _make_world(first: NDArray[np.int64], members: NDArray[np.int32], room: NDArray[np.int64]) -> World:
+    sizes, slots = np.diff(first), len(members)
+    base = np.zeros(len(room) + 1, np.int64)
+    base[1:] = np.cumsum(sizes * room)
+    return World(
+        first=np.asarray(first, np.int64),
+        process=np.asarray(members, np.int32),
+        room=room,
+        base=base,
+        links=np.zeros(int(base[-1]), np.uint32),
+        size=np.zeros(slots, np.int32),
+        pinned_at=np.full(slots, NONE, np.uint32),
+        pins=np.full(slots, NONE, np.uint32),
+        next_pin=np.full(slots, NONE, np.uint32),
+        incoming=np.zeros(slots, np.int32),
+        spare_view=np.zeros(int((sizes * room).max()), np.uint32),
+        spare_size=np.zeros(int(sizes.max()), np.int32),
+        kept=np.zeros(int(room.max()) + 1, np.uint64),
+        path=np.zeros(kernel.MOST_TTL + 2, np.uint32),
+    )

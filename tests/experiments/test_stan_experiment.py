@@ -1,0 +1,93 @@
+"""Chapter 3 of the thesis in small: universes have their shape, and StaN's figures are those of the model."""
+
+import numpy as np
+import pytest
+
+from cubecast.errors import BadInput
+from cubecast.experiments.parallel import here
+from cubecast.experiments.stan import figure_3_7, figure_3_8, figure_3_10, figure_3_11, figure_3_15
+from cubecast.experiments.stan.crossposts import savings, triplets
+from cubecast.experiments.stan.point import run_settings, setting
+from cubecast.experiments.stan.universes import SHAPES, Shape, grid, matched, universe
+from cubecast.sim.kernels.stan import Overlays
+
+SMALL = Shape(300, 60, 120, 1.6, 1000.0, 4, 0.7)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setitem(SHAPES, "small", SMALL)
+
+
+def test_members_are_drawn_once_and_from_the_seed_alone():
+    for draw in (grid, lambda rng: matched(rng, SMALL)):
+        one, again, other = (draw(np.random.default_rng(seed)) for seed in (1, 1, 2))
+        assert np.array_equal(one.members, again.members) and not np.array_equal(one.members, other.members)
+        assert all((np.diff(one.of(topic)) > 0).all() for topic in range(one.topics))
+
+
+def test_a_matched_universe_has_the_printed_processes_and_topics_and_correlates():
+    drawn = matched(np.random.default_rng(1), SHAPES["W8"])
+    assert (drawn.processes, drawn.topics) == (1381, 576)
+    assert len(np.unique(drawn.members)) == 1381
+    assert drawn.sizes.min() >= 30 and drawn.sizes.max() <= 600
+    belongs = np.zeros((576, 1381))
+    for topic in range(576):
+        belongs[topic, drawn.of(topic)] = 1
+    correlation = np.corrcoef(belongs)
+    assert correlation[np.triu_indices(576, 1)].mean() == pytest.approx(0.115, abs=0.03)
+
+
+def test_an_empty_universe_is_refused():
+    with pytest.raises(BadInput, match="empty"):
+        universe(10, [])
+
+
+def test_links_on_the_grid_are_those_of_the_figure():
+    (runs,) = run_settings(here, [figure_3_7.SETTING], range(1, 21))
+    links = figure_3_7.evolution(runs)
+    assert (links[0], links[-1]) == (pytest.approx(24.7, rel=0.15), pytest.approx(15.1, rel=0.15))
+    assert all(finding.within for finding in figure_3_7.findings(runs))
+
+
+def test_a_finding_outside_its_tolerance_says_so():
+    (runs,) = run_settings(here, [setting("grid", rounds=0)], range(1, 4))
+    assert [finding.within for finding in figure_3_7.findings(runs)] == [True, False]
+
+
+def test_loss_slows_down_in_the_order_of_its_rates():
+    settings = figure_3_11.settings("small")
+    runs = dict(zip(figure_3_11.LOSSES, run_settings(here, settings, range(1, 3)), strict=True))
+    final = [figure_3_7.evolution(its)[-2] for its in runs.values()]
+    assert final == sorted(final) and final[0] < final[-1]
+    (finding,) = figure_3_11.findings("small", runs)
+    assert finding.ours == pytest.approx(0.93, abs=0.07)
+
+
+def test_printed_rules_lose_processes_and_pins_keep_them():
+    repaired, printed = run_settings(here, figure_3_10.settings("small"), range(1, 3))
+    found = {finding.claim.name: finding for finding in figure_3_10.findings("small", repaired, printed)}
+    assert found["ST-FIT-small-reachable"].ours == 100
+    assert max(run["final"]["reachable"] for run in printed) < 0.95
+    assert found["ST-FIT-small-weakly"].within
+
+
+def test_fewer_improve_where_interests_correlate_less(monkeypatch):
+    monkeypatch.setitem(SHAPES, "loose", Shape(1200, 60, 120, 1.8, 300.0, 20, 0.1))
+    close, loose = run_settings(here, [setting("small"), setting("loose")], range(1, 2))
+    assert [finding.within for finding in figure_3_8.findings(close, loose)] == [True, True]
+
+
+def test_crossposts_save_messages_only_where_topics_share_links():
+    drawn = matched(np.random.default_rng(1), SMALL)
+    assert all(len(set(three.tolist())) == 3 and len(common) for three, common in triplets(drawn))
+    overlays = Overlays(drawn.first, drawn.members, seed=1)
+    before = savings(drawn, overlays, np.random.default_rng(1))
+    for _ in range(10):
+        overlays.round()
+    overlays.mend()
+    after = savings(drawn, overlays, np.random.default_rng(1))
+    assert before["saving"] < after["saving"]
+    assert after["hops"] <= after["hops_apart"]
+    (runs,) = run_settings(here, figure_3_15.settings("small"), range(1, 2))
+    assert [finding.claim.name for finding in figure_3_15.findings("small", runs)] == ["ST-XP", "ST-XP-hops"]
