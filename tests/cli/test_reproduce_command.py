@@ -13,7 +13,6 @@ def run(*arguments):
 
 def test_json_is_one_object_with_every_claim_and_both_columns():
     result = run("causal-aggregation", "--quick", "--runs", "2", "--json")
-    assert result.exit_code in (0, 1)
     (report,) = json.loads(result.stdout)["experiments"]
     assert report["experiment"] == "causal-aggregation"
     assert (report["runs"], report["seed"]) == (2, 1)

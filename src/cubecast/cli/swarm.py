@@ -94,8 +94,12 @@ def _explore(most_states: int, as_json: bool) -> NoReturn:
         print_json({"worlds": found})
     else:
         for one in found:
-            extent = "all" if one["complete"] else "not all"
-            output.print(f"{one['world']}: {one['states']:,} states, {one['histories']:,} histories, {extent} explored")
+            extent = "all explored" if one["complete"] else "incomplete: allow more states"
+            delivered = one["histories_with_deliveries_to_others"]
+            output.print(
+                f"{one['world']}: {one['states']:,} states, {one['histories']:,} histories, "
+                f"{delivered:,} with deliveries to others, {extent}"
+            )
             for failure in one["failures"]:
                 output.print(f"  {failure['reason']} after {failure['choices']}")
-    click.get_current_context().exit(VIOLATED if any(one["failures"] for one in found) else OK)
+    click.get_current_context().exit(VIOLATED if any(one["failures"] or not one["complete"] for one in found) else OK)

@@ -44,6 +44,7 @@ def to_json(name: str, found: Exploration) -> dict[str, Any]:
         "world": name,
         "states": found.states,
         "histories": found.histories,
+        "histories_with_deliveries_to_others": found.delivered,
         "complete": found.complete,
         "failures": [{"choices": list(path), "reason": reason} for path, reason in found.failures],
     }

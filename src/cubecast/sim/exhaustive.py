@@ -45,6 +45,8 @@ class TinyWorld:
 class Exploration:
     states: int = 0
     histories: int = 0
+    delivered: int = 0
+    """Histories in which somebody other than its publisher delivers a message."""
     complete: bool = True
     """Nothing was left out: no limit was reached."""
     failures: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
@@ -203,6 +205,7 @@ def explore(tiny: TinyWorld, judge: Judge, *, most_states: int = 100_000, stop_a
         if not choices:
             result.histories += 1
             stuck = execution.close()
+            result.delivered += any(row.kind == "deliver" and row.source != row.node for row in execution.events)
             wrong = f"stuck: {stuck[0]}" if stuck else judge(execution.info, execution.events)
             if wrong is not None:
                 result.failures.append((path, wrong))
