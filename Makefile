@@ -13,7 +13,7 @@ COMPILED := $(CURDIR)/out/compiled
 RUNS_COMPILED := tests/protocol tests/scripts tests/wire tests/api tests/net tests/sim
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java browser compiler demo test test-all test-compiled compiled check format bench audit build lock clean
+.PHONY: help setup java browser compiler demo test test-all test-compiled compiled check format mutants bench audit build lock clean
 
 help:                ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ format: setup        ## rewrite the sources in the house format
 
 compiled: compiler   ## out/compiled: the package with what every frame passes through in C
 	scripts/compiled $(BIN)/python $(COMPILED)
+
+mutants: setup       ## plant faults one at a time and print who finds each; a survivor fails (hours)
+	$(BIN)/python scripts/mutants.py
 
 bench: setup java    ## side-by-side benchmarks; each prints its ratios
 	$(BIN)/python -m bench
