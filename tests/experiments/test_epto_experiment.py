@@ -17,6 +17,8 @@ def test_the_quick_reproduction_finds_or_explains_every_claim():
     assert rows == dict.fromkeys(
         ("EP-F58", "EP-ORDER", "EP-DELAY-global", "EP-SCALE", "EP-PERIOD", "EP-DRIFT", "EP-CHURN"), "reproduced"
     )
+    (order,) = (finding for finding in done.ledger.findings if finding.claim.name == "EP-ORDER")
+    assert order.note == "12 runs", "two sizes, two clocks, three rates, each once"
     assert done.series["Figure 5.9"]["nodes"] == [100, 200]
 
 

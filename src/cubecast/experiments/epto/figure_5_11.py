@@ -12,7 +12,8 @@ CHURN = (0.0, 0.05, 0.1, 0.2, 0.5)
 
 
 def settings() -> list[dict[str, Any]]:
-    return [_setting(churn) for churn in CHURN]
+    """Without churn it is a setting of Figure 5.9."""
+    return [_setting(churn) for churn in CHURN if churn]
 
 
 def _setting(churn: float) -> dict[str, Any]:
