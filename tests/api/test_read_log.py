@@ -41,7 +41,7 @@ def test_a_range_holds_what_was_published(tmp_path, opened):
             await node.publish("t", "text", headers={"by": "ann", "to": "bob"}, wait="stable")
             await node.publish("t", {"n": 1}, wait="stable")
             await node.publish_batch("u.v", [b"%d" % number for number in range(100)], wait="stable")
-            assert await client.log_topics() == [("t", 1, 3), ("u.v", 1, 100)]
+            assert [one[:3] for one in await client.log_topics()] == [("t", 1, 3), ("u.v", 1, 100)]
             table = await client.read_log("t").table()
             assert table.schema.names == [
                 *("topic", "offset", "time", "source", "incarnation", "counter", "payload", "headers")
@@ -140,9 +140,9 @@ def test_without_an_event_loop(tmp_path):
 
             def read():
                 with sync.connect(node.address) as client:
-                    return client.log_topics(), client.read_log("t", 41, timeout=30).num_rows
+                    return client.log_topics()[0][:3], client.read_log("t", 41, timeout=30).num_rows
 
-            assert await asyncio.to_thread(read) == ([("t", 1, 100)], 60)
+            assert await asyncio.to_thread(read) == (("t", 1, 100), 60)
 
     run(main())
 

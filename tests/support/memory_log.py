@@ -16,7 +16,7 @@ class MemoryLog:
         self.records: dict[Topic, list[Record]] = {}
         self.first: dict[Topic, int] = {}
         self.damage: dict[Topic, list[tuple[int, int]]] = {}
-        self.directory = None
+        self.directory, self.identity = None, "memory"
         self.newest_at = 0.0
         self.has_room, self.ticket, self.trouble = True, 0, None
         self.on_room: Callable[[], None] = lambda: None
@@ -32,6 +32,9 @@ class MemoryLog:
     def bounds(self, topic: Topic) -> tuple[int, int]:
         records = self.records.get(topic)
         return (self.first.get(topic, 1), records[-1].last) if records else (1, 0)
+
+    def durable_end(self, topic: Topic) -> int:
+        return self.bounds(topic)[1]
 
     def topics(self) -> list[Topic]:
         return sorted(self.records)
@@ -79,3 +82,12 @@ class MemoryLog:
 
     async def offset_after_cut(self, topic: Topic, cut: Cut) -> int:
         return self.bounds(topic)[0]
+
+    async def cut_at(self, topic: Topic, offset: int) -> Cut:
+        cut: Cut = {}
+        for record in self.records.get(topic, ()):
+            if record.offset <= offset:
+                source, incarnation, counter = record.first
+                many = min(len(record.payloads), offset - record.offset + 1)
+                cut[source] = max(cut.get(source, (0, 0)), (incarnation, counter + many - 1))
+        return cut

@@ -258,11 +258,22 @@ class Client:
         return LogReading(self._port, check_topic(topic), start, stop)
 
     async def log_topics(self) -> list[TopicLog]:
-        """The topics in the log of this node, with the first and the last offset of each."""
+        """The topics in the log of this node: first, last and last durable offset of each, and the log's id.
+
+        Offsets behind the durable one may vanish with a kill of the node and come back with other messages.
+        """
         found: list[TopicLog] = []
         while more := await self._port.log_topics(found[-1].topic if found else ""):
             found += more
         return found
+
+    async def log_cut(self, topic: str, offset: int) -> PublisherCut:
+        """All of the topic up to this offset as a cut, which counts at every node: for `log_place` and `since`."""
+        return await self._port.log_cut(check_topic(topic), offset)
+
+    async def log_place(self, topic: str, cut: PublisherCut) -> int:
+        """The first offset in the log of this node of a message that is not in the cut; behind it, some may be."""
+        return await self._port.log_place(check_topic(topic), cut)
 
     # -- the rest
 

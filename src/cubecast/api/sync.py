@@ -25,6 +25,7 @@ from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed
 from cubecast.net.client import complain, warn
 from cubecast.net.log.ranges import TopicLog
+from cubecast.net.log.since import PublisherCut
 from cubecast.net.outbox import Uncertain
 from cubecast.net.security.login import NOTHING, Login
 
@@ -288,6 +289,12 @@ class SyncClient:
 
     def log_topics(self, timeout: float | None = 5.0) -> list[TopicLog]:
         return self._thread.run(self._client.log_topics(), timeout, "the node did not list its log")
+
+    def log_cut(self, topic: str, offset: int, timeout: float | None = 5.0) -> PublisherCut:
+        return self._thread.run(self._client.log_cut(topic, offset), timeout, "the node did not tell the cut")
+
+    def log_place(self, topic: str, cut: PublisherCut, timeout: float | None = 5.0) -> int:
+        return self._thread.run(self._client.log_place(topic, cut), timeout, "the node did not tell the place")
 
     def status(self, timeout: float | None = 5.0) -> dict[str, Any]:
         return self._thread.run(self._client.status(), timeout, "the node did not answer")

@@ -23,7 +23,9 @@ from cubecast.net.gateway_messages import (
     Deliver,
     Durable,
     Ended,
+    LogCut,
     LogList,
+    LogPlace,
     LogRange,
     Lost,
     Ping,
@@ -41,7 +43,7 @@ from cubecast.net.gateway_messages import (
 )
 from cubecast.net.log.asking import LogQuestions
 from cubecast.net.log.ranges import LogPiece, TopicLog
-from cubecast.net.log.since import Since
+from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
 from cubecast.net.remote_publications import RemotePublications
@@ -112,6 +114,8 @@ class ClientPort:
             StatusReply: self._on_status,
             LogRange: self._log.on_range,
             LogList: self._log.on_list,
+            LogCut: self._log.on_cut,
+            LogPlace: self._log.on_place,
             Pong: lambda _: None,
         }
 
@@ -233,6 +237,14 @@ class ClientPort:
     def log_topics(self, after: Topic = "") -> Awaitable[list[TopicLog]]:
         self._check_open()
         return self._log.topics(after)
+
+    def log_cut(self, topic: Topic, offset: int) -> Awaitable[PublisherCut]:
+        self._check_open()
+        return self._log.cut(topic, offset)
+
+    def log_place(self, topic: Topic, cut: PublisherCut) -> Awaitable[int]:
+        self._check_open()
+        return self._log.place(topic, cut)
 
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()

@@ -18,11 +18,13 @@ from cubecast.net.gateway_messages import (
     CREDIT,
     AwaitDurable,
     AwaitStable,
+    CutLog,
     Durable,
     Ended,
     ListLog,
     Pause,
     Ping,
+    PlaceInLog,
     Pong,
     Publish,
     Reaches,
@@ -138,6 +140,8 @@ class Gateway:
             StatusRequest: self._on_status_request,
             ReadLog: self._log.on_read,
             ListLog: self._log.on_list,
+            CutLog: self._log.on_cut,
+            PlaceInLog: self._log.on_place,
             Ping: lambda _: self.send(Pong()),
         }
 

@@ -9,9 +9,11 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.ranges import LogPiece
 from cubecast.net.log.since import Since
 from cubecast.net.port import Run
+
+PublisherPlace: TypeAlias = tuple[NodeId, Incarnation, Counter]
 
 CREDIT = 1 << 20
 """Bytes a client may have published that the node has not said to have taken."""
@@ -82,6 +84,22 @@ class ListLog(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
     request: int
     after: Topic
+
+
+class CutLog(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """What the log has of the topic up to this offset."""
+
+    request: int
+    topic: Topic
+    offset: int
+
+
+class PlaceInLog(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """The first offset of a message that is not in this cut."""
+
+    request: int
+    topic: Topic
+    known: list[PublisherPlace]
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
@@ -181,7 +199,23 @@ class LogRange(msgspec.Struct, frozen=True, array_like=True, tag=28):
 
 class LogList(msgspec.Struct, frozen=True, array_like=True, tag=29):
     request: int
-    topics: list[TopicLog]
+    topics: list[tuple[Topic, int, int]]
+    """With the first and the last offset."""
+    error: tuple[str, str] | None = None
+    durable: list[int] = []
+    """Of each the last offset on the disk."""
+    log_id: str = ""
+
+
+class LogCut(msgspec.Struct, frozen=True, array_like=True, tag=31):
+    request: int
+    known: list[PublisherPlace]
+    error: tuple[str, str] | None = None
+
+
+class LogPlace(msgspec.Struct, frozen=True, array_like=True, tag=32):
+    request: int
+    offset: int
     error: tuple[str, str] | None = None
 
 
@@ -207,6 +241,8 @@ FromClient: TypeAlias = (
     | AwaitDurable
     | ReadLog
     | ListLog
+    | CutLog
+    | PlaceInLog
 )
 FromNode: TypeAlias = (
     Taken
@@ -223,6 +259,8 @@ FromNode: TypeAlias = (
     | Resumed
     | LogRange
     | LogList
+    | LogCut
+    | LogPlace
     | Reaches
 )
 

@@ -12,12 +12,12 @@ from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.net.following import Following
-from cubecast.net.log.ranges import LogPiece, TopicLog, list_topics, read_piece
+from cubecast.net.log.ranges import LogPiece, TopicLog, cut_up_to, list_topics, place_behind, read_piece
 from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
 from cubecast.net.log.refill import Surroundings
 from cubecast.net.log.replaying import Replay
-from cubecast.net.log.since import FromCut, Since
+from cubecast.net.log.since import FromCut, PublisherCut, Since
 from cubecast.net.outgoing import Outgoing
 from cubecast.net.pacing import Departures, processor_waits
 from cubecast.net.patterns import check_pattern, check_topic, is_pattern
@@ -270,6 +270,12 @@ class LocalPort:
 
     async def log_topics(self, after: Topic = "") -> list[TopicLog]:
         return list_topics(self._history(), after)
+
+    async def log_cut(self, topic: Topic, offset: int) -> PublisherCut:
+        return await cut_up_to(self._history(), check_topic(topic), offset)
+
+    async def log_place(self, topic: Topic, cut: PublisherCut) -> int:
+        return await place_behind(self._history(), check_topic(topic), cut)
 
     def _history(self) -> History:
         if self.recorder is None:

@@ -116,6 +116,12 @@ class Port(Protocol):
     def log_topics(self, after: Topic = "") -> Awaitable[list["TopicLog"]]:
         """What is in the node's log, of topics whose names come after this one; not all of them when they are many."""
 
+    def log_cut(self, topic: Topic, offset: int) -> Awaitable["PublisherCut"]:
+        """What the node's log has of the topic up to this offset, as a cut."""
+
+    def log_place(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
+        """The first offset in the node's log of a message of the topic that is not in the cut."""
+
     def status(self) -> Awaitable[dict[str, Any]]:
         """What the node says about itself: members, topics, queues, held messages."""
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotKept, OutcomeUnknown
 from cubecast.ids import Topic
-from cubecast.net.gateway_messages import ListLog, LogList, LogRange, ReadLog
+from cubecast.net.gateway_messages import CutLog, ListLog, LogCut, LogList, LogPlace, LogRange, PlaceInLog, ReadLog
 from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.since import PublisherCut, from_cut
 
 _ERRORS: dict[str, type[CubecastError]] = {
     kind.__name__: kind for kind in (BadInput, DamagedLog, Forgotten, NotKept, CubecastError)
@@ -26,6 +27,14 @@ class LogQuestions:
     def topics(self, after: Topic) -> Awaitable[list[TopicLog]]:
         return self._ask(lambda request: ListLog(request, after))
 
+    async def cut(self, topic: Topic, offset: int) -> PublisherCut:
+        known = await self._ask(lambda request: CutLog(request, topic, offset))
+        return {(topic, source, incarnation): counter for source, incarnation, counter in known}
+
+    def place(self, topic: Topic, cut: PublisherCut) -> Awaitable[int]:
+        known = [(source, life, last) for one, source, life, last in from_cut(cut).known if one == topic]
+        return self._ask(lambda request: PlaceInLog(request, topic, known))
+
     def _ask(self, question: Callable[[int], Any]) -> asyncio.Future[Any]:
         self._requests += 1
         request, future = self._requests, asyncio.get_running_loop().create_future()
@@ -41,7 +50,15 @@ class LogQuestions:
         self._answer(message.request, message.piece, message.error)
 
     def on_list(self, message: LogList) -> None:
-        self._answer(message.request, message.topics, message.error)
+        ends = message.durable or [0] * len(message.topics)  # a node that does not tell: nothing is promised
+        topics = [TopicLog(*one, end, message.log_id) for one, end in zip(message.topics, ends, strict=True)]
+        self._answer(message.request, topics, message.error)
+
+    def on_cut(self, message: LogCut) -> None:
+        self._answer(message.request, message.known, message.error)
+
+    def on_place(self, message: LogPlace) -> None:
+        self._answer(message.request, message.offset, message.error)
 
     def _answer(self, request: int, answer: Any, error: tuple[str, str] | None) -> None:
         future = self._open.get(request)

@@ -1,12 +1,12 @@
 """From where a subscriber wants to begin to a place in the log."""
 
 from cubecast.errors import BadInput
-from cubecast.ids import NodeId, Topic
+from cubecast.ids import Topic
 from cubecast.net.log.cursors import Cursor, PatternCursor, TopicCursor, readable
 from cubecast.net.log.progress import Progress
 from cubecast.net.log.reading import History
 from cubecast.net.log.replaying import CHUNK, Replay
-from cubecast.net.log.since import FromBeginning, FromCut, FromNow, FromOffset, FromTime, Since
+from cubecast.net.log.since import FromBeginning, FromCut, FromNow, FromOffset, FromTime, Since, oldest_known
 from cubecast.net.patterns import is_pattern, matcher
 from cubecast.net.port import Sink
 
@@ -67,18 +67,10 @@ class Beginning:
             case FromOffset(offset):
                 return offset
             case FromCut(_, _, is_causal):
-                start = await self._history.store.offset_after_cut(topic, self._known(topic, self._since))
+                start = await self._history.store.offset_after_cut(topic, oldest_known(topic, self._since.known))
                 if is_causal:
                     self._progress.leave_out(topic, await self._behind_known(topic, start))
                 return start
-
-    def _known(self, topic: Topic, since: FromCut) -> dict[NodeId, tuple[int, int]]:
-        """Of each publisher the oldest place to look behind."""
-        known: dict[NodeId, tuple[int, int]] = {}
-        for one, source, incarnation, counter in since.known:
-            if one == topic:
-                known[source] = min((incarnation, counter), known.get(source, (incarnation, counter)))
-        return known
 
     async def _behind_known(self, topic: Topic, offset: int) -> int:
         """The offset after the last message that is in the cut: whatever comes later caused nothing of it."""

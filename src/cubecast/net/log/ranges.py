@@ -12,6 +12,7 @@ from cubecast.errors import BadInput, DamagedLog, Forgotten
 from cubecast.ids import Counter, Incarnation, NodeId, Topic
 from cubecast.net.log.reading import History
 from cubecast.net.log.record import Record
+from cubecast.net.log.since import PublisherCut, from_cut, oldest_known
 from cubecast.net.pieces import MESSAGE_OVERHEAD
 
 PIECE = 512 << 10
@@ -29,6 +30,10 @@ class TopicLog(NamedTuple):
     """The first offset that is kept."""
     last: int
     """The last one; the smaller one when nothing is kept."""
+    durable: int
+    """The last one on the disk. Those behind it may go with a killed process, and be given to other messages."""
+    log_id: str
+    """The log's random name: offsets count in the log of this name only."""
 
 
 class LoggedBatch(NamedTuple):
@@ -81,7 +86,25 @@ async def _records(history: History, topic: Topic, start: int) -> list[Record]:
 def list_topics(history: History, after: Topic) -> list[TopicLog]:
     """The next ones in the order of their names."""
     topics = sorted(topic for topic in history.store.topics() if topic > after)
-    return [TopicLog(topic, *history.bounds(topic)) for topic in topics[:TOPICS_AT_ONCE]]
+    store = history.store
+    return [
+        TopicLog(topic, *history.bounds(topic), store.durable_end(topic), store.identity)
+        for topic in topics[:TOPICS_AT_ONCE]
+    ]
+
+
+async def cut_up_to(history: History, topic: Topic, offset: int) -> PublisherCut:
+    """What the log had of the topic when this offset was its last."""
+    last = history.bounds(topic)[1]
+    if not 0 <= offset <= last:
+        raise BadInput(f"{topic}: the log ends with offset {last}; there is no cut at {offset}")
+    cut = await history.store.cut_at(topic, offset)
+    return {(topic, source, incarnation): counter for source, (incarnation, counter) in cut.items()}
+
+
+async def place_behind(history: History, topic: Topic, cut: PublisherCut) -> int:
+    """The first offset of a message that is not in the cut; behind it, some may be."""
+    return await history.store.offset_after_cut(topic, oldest_known(topic, from_cut(cut).known))
 
 
 def _bounded(records: list[Record], stop: int) -> Iterator[LoggedBatch]:

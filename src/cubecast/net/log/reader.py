@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cubecast.errors import DamagedLog, Forgotten
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.log.load import missing_runs
 from cubecast.net.log.record import Broken, Cut, Mark, Record, Run, decode_frame
 from cubecast.net.log.schema import DATABASE, UNREADABLE, open_to_read
@@ -175,6 +175,20 @@ class Reader:
                     skipped = known[1] - counter + 1 if incarnation == known[0] else 0
                     found = offset + max(0, skipped)
         return max(found, first)
+
+    def cut_at(self, topic: Topic, newest: Cut, first: int, offset: int) -> Cut:
+        """Per publisher the newest message up to this offset. Of those whose last one before it was forgotten, the next
+        one tells what came before it."""
+        number, cut = self.number(topic), dict[NodeId, tuple[int, int]]()
+        columns = "SELECT offset, count, incarnation, counter FROM batches WHERE topic=? AND source=?"
+        for source, position in newest.items():
+            rows = self.ask(f"{columns} AND offset<=? ORDER BY offset DESC LIMIT 1", number, source, offset)
+            for start, count, incarnation, counter in rows:
+                cut[source] = incarnation, counter + min(count, offset - start + 1) - 1
+            if not rows and first > 1:
+                rows = self.ask(f"{columns} AND offset>? ORDER BY offset LIMIT 1", number, source, offset)
+                cut[source] = (rows[0][2], rows[0][3] - 1) if rows else position
+        return cut
 
     def number(self, topic: Topic) -> int:
         if topic not in self._numbers:

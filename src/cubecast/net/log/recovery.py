@@ -16,6 +16,7 @@ from pathlib import Path
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
 from cubecast.net.log.adoption import Tail, look_behind, rebuild
+from cubecast.net.log.identity import log_identity
 from cubecast.net.log.index import Hole, Index
 from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.load import Held, load
@@ -33,6 +34,7 @@ class Opened:
     ledger: Ledger
     shelves: dict[Topic, Shelf]
     newest_at: float
+    identity: str
 
 
 def open_log(directory: Path) -> Opened:
@@ -118,7 +120,8 @@ def _recover(directory: Path, database: sqlite3.Connection, descriptor: int, wit
         contents = load(database)
     ledger.sync()
     (newest_at,) = database.execute("SELECT at FROM batches ORDER BY seq DESC LIMIT 1").fetchone() or (0.0,)
-    return Opened(ledger, {topic: _shelf(topic, held) for topic, held in contents.topics.items()}, newest_at)
+    shelves = {topic: _shelf(topic, held) for topic, held in contents.topics.items()}
+    return Opened(ledger, shelves, newest_at, log_identity(directory))
 
 
 def _segments(directory: Path, tail: Tail, lost: list[Hole], newest: int) -> Segments:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cubecast.errors import CubecastError, RemoteProtocolError
-from cubecast.net.gateway_messages import ListLog, LogList, LogRange, ReadLog
+from cubecast.net.gateway_messages import CutLog, ListLog, LogCut, LogList, LogPlace, LogRange, PlaceInLog, ReadLog
 from cubecast.net.port import Port
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,12 @@ class LogService:
     def on_list(self, message: ListLog) -> None:
         self._begin(self._list(message))
 
+    def on_cut(self, message: CutLog) -> None:
+        self._begin(self._cut(message))
+
+    def on_place(self, message: PlaceInLog) -> None:
+        self._begin(self._place(message))
+
     def _begin(self, answer: Any) -> None:
         if len(self._open) >= MOST_AT_ONCE:
             answer.close()
@@ -40,7 +46,19 @@ class LogService:
 
     async def _list(self, message: ListLog) -> None:
         topics, error = await _attempt(self._port.log_topics(message.after))
-        self._send(LogList(message.request, topics or [], error))
+        topics = topics or []
+        bounds, ends = [one[:3] for one in topics], [one.durable for one in topics]
+        self._send(LogList(message.request, bounds, error, ends, topics[0].log_id if topics else ""))
+
+    async def _cut(self, message: CutLog) -> None:
+        cut, error = await _attempt(self._port.log_cut(message.topic, message.offset))
+        known = [(source, incarnation, counter) for (_, source, incarnation), counter in (cut or {}).items()]
+        self._send(LogCut(message.request, known, error))
+
+    async def _place(self, message: PlaceInLog) -> None:
+        cut = {(message.topic, source, incarnation): counter for source, incarnation, counter in message.known}
+        offset, error = await _attempt(self._port.log_place(message.topic, cut))
+        self._send(LogPlace(message.request, offset or 0, error))
 
     def close(self) -> None:
         for task in self._open:

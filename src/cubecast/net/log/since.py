@@ -1,6 +1,6 @@
 """Where a subscription starts in the log, as an application says it and as it travels."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -8,6 +8,7 @@ import msgspec
 
 from cubecast.errors import BadInput
 from cubecast.ids import Counter, Incarnation, NodeId, Topic
+from cubecast.net.log.record import Cut
 
 MOST_PUBLISHERS = 20_000
 """Entries of a cut, which must fit into a frame."""
@@ -81,6 +82,15 @@ def from_cut(cut: PublisherCut, *, resumes: bool = False, is_causal: bool = Fals
     except (TypeError, ValueError):
         raise BadInput("a cut maps (topic, source, incarnation) to a counter") from None
     return FromCut(known, resumes, is_causal)
+
+
+def oldest_known(topic: Topic, known: Iterable[tuple[Topic, NodeId, Incarnation, Counter]]) -> Cut:
+    """Of each publisher the oldest place to look behind."""
+    oldest: Cut = {}
+    for one, source, incarnation, counter in known:
+        if one == topic:
+            oldest[source] = min((incarnation, counter), oldest.get(source, (incarnation, counter)))
+    return oldest
 
 
 def parse(text: str) -> Since:

@@ -26,10 +26,10 @@ from cubecast.net.log.damage import fitting
 from cubecast.net.log.ledger import Ledger
 from cubecast.net.log.pending import Pending
 from cubecast.net.log.reader import Reader
-from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record, make_tuple, pack
+from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record, Run, make_tuple, pack
 from cubecast.net.log.recovery import Opened, open_log
 from cubecast.net.log.retention import Janitor, Kept, Retention
-from cubecast.net.log.shelf import Shelf
+from cubecast.net.log.shelf import NOTHING, Shelf
 from cubecast.net.log.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ Answer = TypeVar("Answer")
 
 class Store:
     def __init__(self, directory: Path, opened: Opened, budget: int, retention: Mapping[str, Retention]) -> None:
-        self.directory = directory
+        self.directory, self.identity = directory, opened.identity
         self._accounts = opened.ledger.index.accounts
         self._loop = asyncio.get_running_loop()
         self._shelves, self.newest_at = opened.shelves, opened.newest_at
@@ -259,6 +259,11 @@ class Store:
         shelf = self._shelves.get(topic)
         return (1, 0) if shelf is None else (shelf.first, shelf.last)
 
+    def durable_end(self, topic: Topic) -> int:
+        """The last offset on the disk: with all before it, it outlives a killed process."""
+        shelf = self._shelves.get(topic)
+        return 0 if shelf is None else shelf.committed
+
     def topics(self) -> list[Topic]:
         return sorted(self._shelves)
 
@@ -307,6 +312,22 @@ class Store:
         end = shelf.last + 1
         found = await self._ask(self._reader.offset_after_cut, topic, cut, newest, shelf.first, committed)
         return found if found <= committed else next((one for one in map(_beyond(cut), buffered) if one), end)
+
+    async def cut_at(self, topic: Topic, offset: int) -> Cut:
+        """Per publisher the newest message up to this offset, whether or not it is still kept."""
+        shelf = self._shelves.get(topic)
+        if shelf is None:
+            return {}
+        if offset >= shelf.last:
+            return dict(shelf.newest)
+        buffered = self._pending.records(topic, shelf.committed + 1)
+        runs = [run for damage in shelf.damaged if damage.last <= offset for run in damage.ids]
+        runs += [Run(one.first, min(len(one.payloads), offset - one.offset + 1)) for one in buffered]
+        cut = await self._ask(self._reader.cut_at, topic, dict(shelf.newest), shelf.first, offset)
+        for (source, incarnation, counter), many in runs:
+            if many > 0:
+                cut[source] = max(cut.get(source, NOTHING), (incarnation, counter + many - 1))
+        return cut
 
     def describe(self) -> dict[str, Any]:
         """For people and programs."""

@@ -11,7 +11,7 @@ from typing import Any
 from cubecast.errors import NotPermitted
 from cubecast.ids import Topic
 from cubecast.net.log.ranges import LogPiece, TopicLog
-from cubecast.net.log.since import Since
+from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.patterns import is_pattern
 from cubecast.net.pieces import weight
 from cubecast.net.port import Port, Sink
@@ -122,6 +122,14 @@ class GuardedPort:
             after = page[-1].topic  # an empty page would be taken for the end
             await asyncio.sleep(0)  # pages come without waiting, and may be many
         return []
+
+    async def log_cut(self, topic: Topic, offset: int) -> PublisherCut:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.log_cut(topic, offset)
+
+    async def log_place(self, topic: Topic, cut: PublisherCut) -> int:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.log_place(topic, cut)
 
     # The node
 
