@@ -79,6 +79,9 @@ def test_json_has_the_promised_shape():
         "deliveries": 2,
         "messages": 2,
         "runs": 1,
+        "measured": {},
+        "premises": {"P2": 2, "P5": 1},
+        "vacuous": [],
         "unknown_because": [],
     }
 

@@ -205,6 +205,7 @@ def test_what_it_promises_holds_in_drawn_schedules(name: str):
     *_, tally = swarm(name, 1, SCHEDULES)
     assert tally.failure is None, tally.failure.replay
     assert tally.deliveries > 0
+    assert not tally.vacuous, f"promised and never put to the test: {tally.vacuous}"
 
 
 @pytest.mark.slow

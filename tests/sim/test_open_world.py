@@ -51,6 +51,11 @@ def test_a_protocol_that_says_it_rests_and_does_not_is_stopped():
         simulation.run()
 
 
+def test_waiting_for_ever_for_a_node_that_crashed_unnoticed_ends_too():
+    with pytest.raises(BadInput, match="--until"):
+        simulate(SimConfig("cubecast", nodes=4, faults="crash:3@10"))
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nodes_come_one_after_another(seed: int):
     report, events, _ = judged(nodes=8, window=6000.0, workload="periodic:50", join_window=3000.0, seed=seed)

@@ -14,6 +14,7 @@ from cubecast.check import completeness, cuts, delivery, headers, order, total_o
 from cubecast.check.facts import Facts, gather
 from cubecast.check.history import Log, logs_of
 from cubecast.check.measure import measure
+from cubecast.check.premises import premises
 from cubecast.check.verdict import Report, Verdict, Violation
 from cubecast.check.well_formed import read_topics, repeated_places
 from cubecast.errors import BadInput, TruncatedTraceError
@@ -87,6 +88,7 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
         deliveries=kinds[Kind.DELIVER],
         messages=kinds[Kind.PUBLISH],
         measured=measured,
+        premises={name: count for name, count in premises(logs).items() if name in wanted},
         unknown_because=(
             *missing,
             *([unjudged] if unjudged else []),

@@ -106,6 +106,13 @@ class Report:
     unknown_because: Sequence[str] = field(default=())
     measured: Mapping[str, Rate] = field(default_factory=dict)
     """What is likely and not promised: how often it held."""
+    premises: Mapping[str, int] = field(default_factory=dict)
+    """How often each had occasion to be broken, where that can be never."""
+
+    @property
+    def vacuous(self) -> list[str]:
+        """Valid, and nothing was put to the test."""
+        return [name for name, count in self.premises.items() if not count and self.verdicts[name] is Verdict.VALID]
 
     @property
     def verdict(self) -> Verdict:
@@ -131,5 +138,7 @@ class Report:
             "messages": self.messages,
             "runs": 1,
             "measured": {name: rate.to_json() for name, rate in self.measured.items()},
+            "premises": dict(self.premises),
+            "vacuous": self.vacuous,
             "unknown_because": list(self.unknown_because),
         }

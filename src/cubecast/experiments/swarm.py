@@ -71,6 +71,13 @@ class Tally:
     reached: Reached = field(default_factory=Reached)
     failure: Failure | None = None
     measured: dict[str, Rate] = field(default_factory=dict)
+    premises: Counter[str] = field(default_factory=Counter)
+    """How often each promise had occasion to be broken."""
+
+    @property
+    def vacuous(self) -> list[str]:
+        """Promises that no schedule put to the test."""
+        return [name for name, count in self.premises.items() if not count]
 
     def measure(self, found: Mapping[str, Rate]) -> None:
         self.measured |= {name: self.measured.get(name, Rate(0, 0)) + rate for name, rate in found.items()}
@@ -81,6 +88,7 @@ class Tally:
         self.faults += other.faults
         self.measure(other.measured)
         self.reached.add(other.reached)
+        self.premises.update(other.premises)
         self.failure = self.failure or other.failure
 
     def to_json(self, protocol: str, seed: int) -> dict[str, Any]:
@@ -96,6 +104,7 @@ class Tally:
             "faults": dict(sorted(self.faults.items())),
             "measured": {name: rate.to_json() for name, rate in self.measured.items()},
             **self.reached.to_json(),
+            "vacuous": self.vacuous,
             "schedules_per_cpu_second": self.schedules / self.cpu_seconds if self.cpu_seconds else 0.0,
             "failure": None if self.failure is None else self.failure.to_json(),
         }
@@ -120,6 +129,7 @@ def judge(
         tally.deliveries += report.deliveries
         tally.messages += report.messages
         tally.measure(report.measured)
+        tally.premises.update(report.premises)
         kinds = Counter(event.kind for event in outcome.events)
         tally.gaps += kinds["gap"]
         tally.reincarnations += kinds["stop"]

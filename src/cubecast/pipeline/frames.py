@@ -87,6 +87,7 @@ LOG = struct(
     rows=LONG,
     deliveries=LONG,
     publications=LONG,
+    premises=many(LONG),
     bad_rows=LONG,
     ending=TEXT,
     problem=TEXT,

@@ -11,6 +11,7 @@ import numpy as np
 
 from cubecast.pipeline.findings import Finding, finding_rows
 from cubecast.pipeline.messages import TopicMessages
+from cubecast.pipeline.premises import occasions
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import (
     Contradiction,
@@ -47,6 +48,7 @@ def log_row(rows: Rows, log: Log) -> dict[str, Any]:
         "rows": log.stop - log.start,
         "deliveries": int((rows.kind[log.start : log.end] == DELIVER).sum()),
         "publications": int((rows.kind[log.start : log.end] == PUBLISH).sum()),
+        "premises": occasions(rows, log),
         "bad_rows": log.end - log.stop,
         "ending": log.ending,
         "problem": log.problem,

@@ -47,6 +47,8 @@ class RunVerdict:
     unknown_because: tuple[str, ...] = ()
     measured: dict[str, tuple[int, int]] = field(default_factory=dict)
     """What is likely and not promised: so many of so many."""
+    premises: dict[str, int] = field(default_factory=dict)
+    """How often each property had occasion to be broken, where that can be never."""
     refused: str | None = None
     """Why it is no trace that could be judged: then there is no verdict on it, and the other runs have theirs."""
 
@@ -125,6 +127,21 @@ class Verification:
         return {name: _rate(sum(kept for kept, _ in of), sum(all_ for _, all_ in of)) for name, of in both.items()}
 
     @property
+    def premises(self) -> dict[str, int]:
+        """Over all runs."""
+        joined: dict[str, int] = {}
+        for run in self.runs:
+            for name, count in run.premises.items():
+                joined[name] = joined.get(name, 0) + count
+        return joined
+
+    @property
+    def vacuous(self) -> list[str]:
+        """Valid, and nothing was put to the test."""
+        valid = {name for name, one in self.properties.items() if one.verdict == VALID}
+        return [name for name, count in self.premises.items() if not count and name in valid]
+
+    @property
     def witnesses(self) -> list[dict[str, Any]]:
         every = [(finding, run.run.name) for run in self.runs for finding in run.witnesses]
         every.sort(key=lambda pair: _size(pair[0]))
@@ -149,6 +166,8 @@ class Verification:
             "wall_seconds": round(self.wall_seconds, 3),
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "bad_rows": sum(run.bad_rows for run in self.runs),
+            "premises": self.premises,
+            "vacuous": self.vacuous,
             "unknown_because": self.unknown_because[:MOST_WITNESSES],
         }
 

@@ -25,6 +25,7 @@ from cubecast.pipeline.judging import Judged, OnSpark
 from cubecast.pipeline.layout import pieces
 from cubecast.pipeline.logs import log_rows, waiting_rows
 from cubecast.pipeline.passes import Plan
+from cubecast.pipeline.premises import premises
 from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.staging import Run, checked_properties, find_runs
 from cubecast.pipeline.verdict import RunVerdict, Verification, judge_run, refuse_run
@@ -183,6 +184,7 @@ def _verdict(
         messages=sum(log.publications for log in summary.logs),
         bad_rows=sum(log.bad_rows for log in summary.logs),
     )
+    verdict = replace(verdict, premises=premises([log.lists["premises"] for log in summary.logs], wanted[run.index]))
     contradicts = any(finding["property"] == "K0" for finding in summary.findings)
     measured = {name: rates[name] for name in run.measured if name in rates and not contradicts}
     return replace(verdict, measured=measured)

@@ -16,6 +16,8 @@ def swarm_table(figures: Mapping[str, Any]) -> Table:
     table.add_column("", justify="right")
     for name in _COUNTS:
         table.add_row(name.replace("_", " "), f"{figures[name]:,}")
+    if figures["vacuous"]:
+        table.add_row("vacuous: never put to the test", " ".join(figures["vacuous"]))
     table.add_section()
     for name, count in figures["faults"].items():
         table.add_row(f"fault: {name}", f"{count:,}")

@@ -35,7 +35,8 @@ def print_verdict(console: Console, report: Mapping[str, Any]) -> None:
     """What a checker found: property by property, then the smallest witnesses."""
     table = Table("property", "verdict", "violations")
     for name, one in report["properties"].items():
-        table.add_row(name, one["verdict"], f"{one['violations']:,}")
+        said = f"{one['verdict']}, vacuous" if name in report.get("vacuous", ()) else one["verdict"]
+        table.add_row(name, said, f"{one['violations']:,}")
     console.print(table)
     _print_list(console, "Measured, not promised", [_measured(*one) for one in report.get("measured", {}).items()])
     _print_list(console, "Not known because", report["unknown_because"])

@@ -31,7 +31,8 @@ TOLD_WITHIN = 100.0
 SLICE = 50_000.0
 QUIET = 20
 """Slices in which nothing but upkeep happens, after which a protocol is held not to rest."""
-MOST_SLICES = 2000
+STUCK = 60
+"""The same while somebody still waits for something, such as an answer of a node that crashed unnoticed."""
 
 
 @dataclass
@@ -74,9 +75,9 @@ class Simulation:
             return world.run()
         until, quiet, delivered = 0.0, 0, -1
         while not world.run(until := until + SLICE):
-            busy = world.statistics.deliveries != delivered or world.has_agenda() or not world.is_settled()
+            busy = world.statistics.deliveries != delivered or world.has_agenda()
             quiet, delivered = 0 if busy else quiet + 1, world.statistics.deliveries
-            if quiet == QUIET or until >= MOST_SLICES * SLICE:
+            if quiet >= (QUIET if world.is_settled() else STUCK):
                 raise BadInput(f"{config.protocol} does not come to rest; say with --until when the run ends")
         return True
 
