@@ -7,7 +7,7 @@ import pytest
 
 from cubecast.experiments.swarm import judge
 from cubecast.protocol.effects import InterestKnown, InterestMatched, Send, Unsubscribed
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters, inquiry
+from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
 from cubecast.protocol.vcube.cubecast.packets import Inquiry, TopicList, Wave, WaveAck
 from cubecast.protocol.vcube.cubecast.vocabulary import Entry
 from cubecast.sim.faults import parse_faults
@@ -109,7 +109,7 @@ class TestMachine:
         assert of(Unsubscribed, machine.unsubscribe(3.0, "news.new")) == [Unsubscribed("news.new")]
 
     def test_many_topics_are_told_in_parts(self):
-        count = 2 * inquiry.TOPICS_PER_ANSWER + 1
+        count = 2 * Parameters().topics_per_answer + 1
         asker, teller = node(3), node(0)
         for k in range(count):
             teller.on_packet(0.0, 1, Wave(0, (), f"news.{k:05}", 1, None))
