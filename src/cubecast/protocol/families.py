@@ -23,6 +23,7 @@ FAMILIES = {
     "epto": "cubecast.protocol.epidemic.families:EPTO",
     "epto-published": "cubecast.protocol.epidemic.families:EPTO_PUBLISHED",
     "brisa": "cubecast.protocol.epidemic.brisa_family:BRISA",
+    "stan": "cubecast.protocol.epidemic.stan_family:STAN",
 }
 
 
