@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cubecast.check.history import Log, Publisher, Subscription, TopicHistory, message_of, publisher_of
+from cubecast.check.history import Publisher, Step, Subscription, TopicHistory, message_of, publisher_of
 from cubecast.check.verdict import Violation
 from cubecast.ids import Counter, MessageId, Topic
 from cubecast.trace.event import Event
@@ -91,10 +91,10 @@ def _named_messages(topic: TopicHistory) -> list[MessageId]:
 
 
 class _Cursor:
-    """Where the replay of one log stands, and what that log knows there."""
+    """Where the replay of one process stands, and what it knows there."""
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
         self.place = 0
         self.confirmations = 0
         self.known: dict[Topic, Vector] = {}
@@ -103,7 +103,7 @@ class _Cursor:
 
 
 def rebuild(
-    logs: Iterable[Log], topics: dict[Topic, TopicHistory], bits: dict[Subscription, int]
+    processes: Iterable[list[Step]], topics: dict[Topic, TopicHistory], bits: dict[Subscription, int]
 ) -> tuple[dict[Topic, TopicCausality], list[Violation]]:
     """Frontiers for all topics, or the rows (a violation of K0 each) that wait for one another in a circle."""
     causality = {name: TopicCausality(topic) for name, topic in topics.items()}
@@ -112,13 +112,14 @@ def rebuild(
         for sigma, bit in bits.items()
         if sigma.confirmed is not None
     }
-    ready = deque(_Cursor(log) for log in logs)
+    cursors = [_Cursor(steps) for steps in processes]
+    ready = deque(cursors)
     waiting: defaultdict[tuple[Topic, MessageId], list[_Cursor]] = defaultdict(list)
     while ready:
         cursor = ready.popleft()
         for topic, message in _advance(cursor, causality, confirming, waiting):
             ready.extend(waiting.pop((topic, message), ()))
-    stuck = {(row.node, row.incarnation): row for row in _stuck(waiting)}
+    stuck = [cursor for held in waiting.values() for cursor in held]
     return causality, [_circle(row, circle, topics) for circle in _circles(stuck) for row in circle]
 
 
@@ -130,7 +131,7 @@ def _advance(
 ) -> list[tuple[Topic, MessageId]]:
     """Replay a log until it ends or delivers something whose publication was not replayed yet; what it published."""
     published: list[tuple[Topic, MessageId]] = []
-    steps = cursor.log.steps
+    steps = cursor.steps
     for place in range(cursor.place, len(steps)):
         row, topic, message = steps[place]
         if message is None:
@@ -169,25 +170,22 @@ def _publish(cursor: _Cursor, message: MessageId, causality: TopicCausality) -> 
     causality.confirmations[message] = cursor.confirmations
 
 
-def _stuck(waiting: dict[tuple[Topic, MessageId], list[_Cursor]]) -> list[Event]:
-    """The deliveries at which replay stopped, at most one per log."""
-    return [cursor.log.steps[cursor.place][0] for cursors in waiting.values() for cursor in cursors]
-
-
-def _circles(stuck: dict[Publisher, Event]) -> list[list[Event]]:
-    """Rows that wait for one another. Each waits for one log, so that its way ends in a circle: those on the way to
+def _circles(stuck: list[_Cursor]) -> list[list[Event]]:
+    """Rows that wait for one another. Each waits for one process, so that its way ends in a circle: those on the way to
     it are bystanders, and not reported."""
-    circles, seen = [], set[Publisher]()
-    for start in sorted(stuck):
-        way: dict[Publisher, Event] = {}
-        log = start
-        while log not in seen:
-            seen.add(log)
-            way[log] = stuck[log]
-            log = publisher_of(message_of(stuck[log]))
-        if log in way:
-            logs = list(way)
-            circles.append([way[one] for one in logs[logs.index(log) :]])
+    rows = {number: cursor.steps[cursor.place][0] for number, cursor in enumerate(stuck)}
+    process = {(row.node, row.incarnation): number for number, one in enumerate(stuck) for row, _, _ in one.steps}
+    circles, seen = [], set[int]()
+    for start in sorted(rows, key=lambda number: (rows[number].node, rows[number].incarnation)):
+        way: dict[int, Event] = {}
+        one = start
+        while one not in seen:
+            seen.add(one)
+            way[one] = rows[one]
+            one = process[publisher_of(message_of(rows[one]))]
+        if one in way:
+            numbers = list(way)
+            circles.append([way[number] for number in numbers[numbers.index(one) :]])
     return circles
 
 

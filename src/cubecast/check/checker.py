@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from cubecast.check import completeness, cuts, delivery, headers, order, total_order
+from cubecast.check import completeness, continuity, cuts, delivery, headers, order, total_order
 from cubecast.check.facts import Facts, gather
 from cubecast.check.history import Log, logs_of
 from cubecast.check.measure import measure
@@ -44,6 +44,9 @@ PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "P12": completeness.no_permanent_hold,
     "P13": headers.headers_are_sound,
     "P14": completeness.own_messages,
+    "P15": continuity.no_silent_loss,
+    "P16": continuity.acknowledged_is_kept,
+    "P17": continuity.publisher_knows,
 }
 INHERITS: Final = {"P8": ("K2",), "P10": ("P1", "P2", "P3", "P4")}
 """Promises that contain others."""
@@ -72,8 +75,11 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
     missing = _missing(info, logs)
     if not broken:
         facts, broken = gather(logs, topics)
+    occasions: dict[str, int] = {}
     if not broken:
         found = _judge(wanted, facts)
+        if not continuity.PREMISED.isdisjoint(wanted):
+            occasions = continuity.continuity_of(facts).premises
     measured = {} if broken else measure(facts, info.measured)
     unjudged = "the trace contradicts itself" if broken else None
     undecided = [name for name in wanted if NEEDS_VERSION.get(name, 0) > info.schema_version]
@@ -88,7 +94,7 @@ def check_trace(trace: Trace, properties: Sequence[str] | None = None) -> Report
         deliveries=kinds[Kind.DELIVER],
         messages=kinds[Kind.PUBLISH],
         measured=measured,
-        premises={name: count for name, count in premises(logs).items() if name in wanted},
+        premises={name: count for name, count in (premises(logs) | occasions).items() if name in wanted},
         unknown_because=(
             *missing,
             *([unjudged] if unjudged else []),

@@ -119,6 +119,8 @@ class Facts:
     topics: dict[Topic, TopicHistory]
     causality: dict[Topic, TopicCausality]
     bits: dict[Subscription, int]
+    continuity: object = None
+    """The same by processes, once it was asked for (`continuity.py`)."""
 
     @cached_property
     def deliveries(self) -> dict[Topic, list[Deliveries]]:
@@ -145,5 +147,5 @@ def gather(logs: list[Log], topics: dict[Topic, TopicHistory]) -> tuple[Facts, l
     """The facts, and the violations of K0 that only all logs together show."""
     subscriptions = [sigma for topic in topics.values() for sigma in topic.subscriptions]
     bits = {sigma: 1 << place for place, sigma in enumerate(subscriptions)}
-    causality, circles = rebuild(logs, topics, bits)
+    causality, circles = rebuild([log.steps for log in logs], topics, bits)
     return Facts({(log.node, log.incarnation): log for log in logs}, topics, causality, bits), circles

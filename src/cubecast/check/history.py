@@ -55,6 +55,27 @@ class Log:
 
 
 @dataclass(slots=True, eq=False)
+class Process:
+    """One program, from its start to its end."""
+
+    logs: list[Log]
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.logs[0].steps if len(self.logs) == 1 else [step for log in self.logs for step in log.steps]
+
+    @property
+    def alive(self) -> bool:
+        """To the end of the run."""
+        return self.logs[-1].correct
+
+    @property
+    def suspected(self) -> bool:
+        """Others held it faulty at some time although it lived."""
+        return len(self.logs) > 1
+
+
+@dataclass(slots=True, eq=False)
 class Subscription:
     """σ: one subscription of one log to one topic."""
 
@@ -114,6 +135,19 @@ def logs_of(events: Iterable[Event]) -> tuple[list[Log], list[tuple[Event, Event
         kept = log_rows if complete else _before_hole(log_rows)
         logs.append(Log(node, incarnation, kept, whole=len(kept) == len(log_rows)))
     return logs, repeated
+
+
+def processes_of(logs: Iterable[Log]) -> list[Process]:
+    """A log whose first row says so continues the process of the node's previous one."""
+    processes: list[Process] = []
+    for log in sorted(logs, key=attrgetter("node", "incarnation")):
+        start = log.rows[0] if log.rows else None
+        resumed = start is not None and start.kind == Kind.START and start.source_incarnation is not None
+        if resumed and processes and processes[-1].logs[0].node == log.node:
+            processes[-1].logs.append(log)
+        else:
+            processes.append(Process([log]))
+    return processes
 
 
 def _before_hole(rows: list[Event]) -> list[Event]:

@@ -56,6 +56,7 @@ class _Reading:
             Kind.FAILED: self.on_failed,
             Kind.DELIVER: self.on_deliver,
             Kind.GAP: self.on_gap,
+            Kind.UNDELIVERED: self.on_undelivered,
         }
         self.about_topics: dict[str, _OnTopic] = {
             Kind.SUBSCRIBE: self.on_subscribe,
@@ -152,6 +153,9 @@ class _Reading:
         sigma = self.open.get(topic.topic)
         if sigma is not None:
             sigma.gaps.append(row)
+
+    def on_undelivered(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
+        """What it means is judged by processes, not by logs."""
 
     def on_discard(self, row: Event) -> None:
         if None not in row[5:9]:

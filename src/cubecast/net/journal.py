@@ -110,7 +110,8 @@ class Journal:
                 line(Kind.GAP, now, topic, missing, reason)
             case Reincarnated(incarnation, topics):
                 line(Kind.STOP, now)
-                line(Kind.START, now, incarnation)
+                line(Kind.START, now, incarnation, self._incarnation)
+                self._incarnation = incarnation
                 self._subscribed.clear()
                 for topic in topics:
                     self._subscribe(now, topic)

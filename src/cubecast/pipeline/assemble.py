@@ -29,6 +29,8 @@ class LogSummary:
     publications: int
     bad_rows: int
     topics: list[str]
+    continues: bool
+    """It goes on with the process of the node's previous log."""
     findings: list[dict[str, Any]]
     lists: dict[str, Ints]
 
@@ -86,27 +88,40 @@ def assemble(summary: RunSummary) -> None:
     """Fill in the message tables, unless a log contradicts itself or happened-before runs in a circle."""
     if summary.findings:
         return
-    tables = _Assembly(summary.logs)
+    tables = _Assembly(summary.logs, np.arange(len(summary.logs)))
     topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
     before = tables.happened_before(list(topics.values()))
     for table in topics.values():
-        position = np.full(len(before.log_of), -1)
+        position = np.full(len(before.process_of), -1)
         position[table.number] = np.arange(len(table))
         inside = position[before.order]
         table.order = inside[inside >= 0]
-    if len(before.order) < len(before.log_of):
+    if len(before.order) < len(before.process_of):
         summary.circle = topics
         return
     deliveries = sum(log.deliveries for log in summary.logs)
     topics = {name: prune(table, deliveries) for name, table in topics.items()}
     whole = frozenset(log.key for log in summary.logs if log.ending != "short")
-    summary.messages = RunMessages(topics, before, whole)
+    summary.messages = RunMessages(topics, before, whole, any(log.continues for log in summary.logs))
+
+
+def assemble_by_process(summary: RunSummary) -> RunMessages:
+    """The same tables with program order that runs on through the logs of a process."""
+    tables = _Assembly(summary.logs, processes(summary.logs))
+    topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
+    before = tables.happened_before(list(topics.values()))
+    for table in topics.values():
+        position = np.full(len(before.process_of), -1)
+        position[table.number] = np.arange(len(table))
+        inside = position[before.order]
+        table.order = inside[inside >= 0]
+    return RunMessages(topics, before, frozenset())
 
 
 class _Assembly:
     """Publications and causes of a whole run as flat columns; publications are numbered log by log."""
 
-    def __init__(self, logs: list[LogSummary]) -> None:
+    def __init__(self, logs: list[LogSummary], process: Ints) -> None:
         self.logs = logs
         self.keys = np.array([log.key for log in logs], np.int64)
         self.correct = np.array([log.ending == "quiescent" for log in logs], bool)
@@ -116,12 +131,15 @@ class _Assembly:
         sizes = self._sizes("publish_seq")
         self.base = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.log_of = np.repeat(np.arange(len(logs)), sizes)
+        self.process = process
+        """Per log, the process whose history it is part of: program order runs on through its logs."""
         self.publish_seq = self._flat("publish_seq")
         self.publish_digest = self._flat("publish_digest")
         self.publish_topic = self._topics("publish_topic")
         self.published = _ByTopic(self.publish_topic, len(place))
         self.caused = _ByTopic(self._topics("cause_topic"), len(place))
-        self.cause_owner = self._flat("cause_owner") + np.repeat(self.base[:-1], self._sizes("cause_owner"))
+        self.cause_log = np.repeat(np.arange(len(logs)), self._sizes("cause_owner"))
+        self.cause_owner = self._flat("cause_owner") + self.base[self.cause_log]
         self.cause_key = pack(self._flat("cause_source"), self._flat("cause_incarnation"))
         self.cause_first, self.cause_counter = self._flat("cause_first"), self._flat("cause_counter")
         self.gaps = _ByTopic(self._topics("gap_topic"), len(place))
@@ -171,19 +189,41 @@ class _Assembly:
     def _causes(self, table: TopicMessages, here: Ints) -> None:
         """Cause entries of the topic, each given to the next publication on the topic of the log that delivered it."""
         here, counter = self._published_and_not(table, here)
-        delivered_for = self.cause_owner[here]
+        delivered_for, process = self.cause_owner[here], self.process[self.cause_log[here]]
         rank = table.rank(self.cause_key[here])
         slot = table.slots(rank, counter)
         published = slot >= 0
-        self._edges.append((delivered_for[published], table.number[slot[published]]))
+        process_of = self.process[self.log_of]
+        followed = published & (np.append(process_of, -1)[delivered_for] == process)
+        self._edges.append((delivered_for[followed], table.number[slot[followed]]))
         owner = np.searchsorted(table.number, delivered_for)
-        useful = np.append(self.log_of[table.number], -1)[owner] == self.log_of[delivered_for]
+        useful = np.append(process_of[table.number], -1)[owner] == process
         own = np.append(table.publisher_of, -1)[owner] == rank
         useful &= ~(own & (counter < np.append(table.counter_of, 0)[owner]))
-        owner, rank, counter = owner[useful], rank[useful], counter[useful]
-        top = _highest((owner * (len(table.publishers) + 1) + rank) * 2 + published[useful], counter)
+        own_owner, own_rank, own_counter = self._earlier_lives(table)
+        owner = np.concatenate((owner[useful], own_owner))
+        rank, counter = np.concatenate((rank[useful], own_rank)), np.concatenate((counter[useful], own_counter))
+        known = np.concatenate((published[useful], np.ones(len(own_owner), bool)))
+        in_order = np.argsort(owner, kind="stable")
+        owner, rank, counter, known = owner[in_order], rank[in_order], counter[in_order], known[in_order]
+        top = _highest((owner * (len(table.publishers) + 1) + rank) * 2 + known, counter)
         table.cause_start = groups(owner[top], len(table))
         table.cause_publisher, table.cause_counter = rank[top], counter[top]
+
+    def _earlier_lives(self, table: TopicMessages) -> tuple[Ints, Ints, Ints]:
+        """A process's first message in a life follows its last one in the life before: (slot, publisher, counter)."""
+        process = dict(zip(self.keys.tolist(), self.process.tolist(), strict=True))
+        found: list[tuple[int, int, int]] = []
+        last: tuple[int, int] | None = None
+        for rank, (key, count) in enumerate(zip(table.publishers.tolist(), table.count.tolist(), strict=True)):
+            if count and key in process:
+                if last is not None and last[0] == process[key]:
+                    found.append((int(table.base[rank]), last[1], int(table.count[last[1]])))
+                last = process[key], rank
+        slots, ranks, counters = zip(*found, strict=True) if found else ((), (), ())
+        slot, rank_before, counter = (np.array(column, np.int64) for column in (slots, ranks, counters))
+        self._edges.append((table.number[slot], table.number[table.base[rank_before] + counter - 1]))
+        return slot, rank_before, counter
 
     def _published_and_not(self, table: TopicMessages, here: Ints) -> tuple[Ints, Ints]:
         """Entries and counters; a run of counters that goes on beyond what was published gives two."""
@@ -218,12 +258,25 @@ class _Assembly:
     def happened_before(self, tables: list[TopicMessages]) -> HappenedBefore:
         owner = np.concatenate([owner for owner, _ in self._edges] or [np.zeros(0, np.int64)])
         cause = np.concatenate([cause for _, cause in self._edges] or [np.zeros(0, np.int64)])
-        if len(tables) > 1:
-            by_owner = np.argsort(owner, kind="stable")
-            owner, cause = owner[by_owner], cause[by_owner]
+        by_owner = np.argsort(owner, kind="stable")
+        owner, cause = owner[by_owner], cause[by_owner]
         start = groups(owner, len(self.log_of))
-        order = causal_order(self.base, start, cause, self.log_of)
-        return HappenedBefore(self.keys, self.base, self.publish_seq, self.log_of, order, start, cause)
+        first = np.append(np.flatnonzero(np.diff(self.process, prepend=-1)), len(self.logs))
+        base, process_of = self.base[first], self.process[self.log_of]
+        order = causal_order(base, start, cause, process_of)
+        return HappenedBefore(
+            self.keys, self.process, self.base, base, self.publish_seq, process_of, order, start, cause
+        )
+
+
+def processes(logs: list[LogSummary]) -> Ints:
+    """Per log, in order: a new process, unless it goes on with that of the node's previous log."""
+    number, processes = -1, []
+    for place, log in enumerate(logs):
+        goes_on = log.continues and place > 0 and logs[place - 1].node == log.node
+        number += not goes_on
+        processes.append(number)
+    return np.array(processes, np.int64)
 
 
 def _highest(key: Ints, counter: Ints) -> Ints:

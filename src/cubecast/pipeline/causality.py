@@ -69,9 +69,14 @@ class HappenedBefore:
 
     logs: Ints
     """Packed (node, incarnation) of the logs, ascending."""
+    process: Ints
+    """Per log, the process it is part of."""
+    log_base: Ints
     base: Ints
+    """Where the publications of each process begin; those of a log, in `log_base`."""
     publish_seq: Ints
-    log_of: Ints
+    process_of: Ints
+    """Per publication."""
     order: Ints
     start: Ints
     cause: Ints
@@ -79,38 +84,38 @@ class HappenedBefore:
     """Columns of neighbouring logs, and which the first is."""
 
     def publishes_after(self, log_key: int, seq: int) -> int | None:
-        """The first publication of a log after a row, as its number in the log from 1; None when there is none."""
+        """The first publication after a row of a log, as its number in the process from 1; None when there is none."""
         log = int(np.searchsorted(self.logs, log_key))
         if log >= len(self.logs) or self.logs[log] != log_key:
             return None
-        low, high = int(self.base[log]), int(self.base[log + 1])
-        first = int(np.searchsorted(self.publish_seq[low:high], seq))
-        return first + 1 if first < high - low else None
+        low, high, process = int(self.log_base[log]), int(self.log_base[log + 1]), int(self.process[log])
+        first = low + int(np.searchsorted(self.publish_seq[low:high], seq))
+        return first - int(self.base[process]) + 1 if first < self.base[process + 1] else None
 
     def knows(self, log_key: int, seq: int, publications: Ints) -> Any:
         """Which of these publications have that row of that log before them."""
         first = self.publishes_after(log_key, seq)
         if first is None:
             return np.zeros(len(publications), bool)
-        return self._column(int(np.searchsorted(self.logs, log_key)))[publications] >= first
+        return self._column(int(self.process[np.searchsorted(self.logs, log_key)]))[publications] >= first
 
-    def _column(self, log: int) -> Ints:
-        """For each publication, how many of this log's publications happened before it or are it.
+    def _column(self, process: int) -> Ints:
+        """For each publication, how many of this process's publications happened before it or are it.
 
-        Walking all publications costs the same for one log as for many: as many neighbours as fit come along.
+        Walking all publications costs the same for one process as for many: as many neighbours as fit come along.
         """
         low, block = self._block
-        if not low <= log < low + block.shape[1]:
-            together = max(1, CELLS_AT_ONCE // max(1, len(self.log_of)))
-            low = log // together * together
-            block = self._spread(np.arange(low, min(low + together, len(self.logs))))
+        if not low <= process < low + block.shape[1]:
+            together = max(1, CELLS_AT_ONCE // max(1, len(self.process_of)))
+            low = process // together * together
+            block = self._spread(np.arange(low, min(low + together, len(self.base) - 1)))
             self._block = (low, block)
-        return block[:, log - low]
+        return block[:, process - low]
 
-    def _spread(self, logs: Ints) -> Ints:
-        size = len(self.log_of)
-        number = np.arange(size) - self.base[self.log_of]
-        known = np.where(self.log_of[:, None] == logs[None, :], number[:, None] + 1, 0).astype(np.int32)
+    def _spread(self, processes: Ints) -> Ints:
+        size = len(self.process_of)
+        number = np.arange(size) - self.base[self.process_of]
+        known = np.where(self.process_of[:, None] == processes[None, :], number[:, None] + 1, 0).astype(np.int32)
         previous = np.where(number > 0, np.arange(size) - 1, -1)
         return propagate(known, self.order, previous, self.start, self.cause)
 

@@ -94,6 +94,7 @@ LOG = struct(
     damage=TEXT,
     refusal=TEXT,
     topics=many(TEXT),
+    continues=FLAG,
     publish_topic=many(INT),
     publish_seq=many(LONG),
     publish_digest=many(LONG),
@@ -158,6 +159,23 @@ SEQUENCE = struct(
     refusal=TEXT,
 )
 """One row per subscription for total order: its messages in the order delivered, each once, and their rows."""
+
+ACCOUNT = struct(
+    run=INT,
+    node=INT,
+    incarnation=INT,
+    topic=TEXT,
+    ordinal=INT,
+    left=FLAG,
+    subscribed=LONG,
+    lost=many(FLAG),
+    publisher=many(LONG),
+    counter=many(LONG),
+    seq=many(LONG),
+    damage=TEXT,
+    refusal=TEXT,
+)
+"""One row per subscription: its deliveries and (`lost`) gaps in order; ordinal −1: what publishers were told of."""
 
 FOUND = struct(run=INT, findings=many(FINDING))
 """Findings of a run, from the passes over message tables and sequences."""

@@ -45,6 +45,8 @@ class Judged:
     """Deliveries of correct subscriptions."""
     lost: Counter[int] = field(default_factory=Counter)
     """Messages that a correct subscription was told it misses and another one delivered."""
+    premises: dict[int, dict[str, int]] = field(default_factory=dict)
+    """About how many things properties spoke that may have nothing to speak about."""
 
     def add_replayed(self, table: pa.Table) -> None:
         """Findings of single subscriptions, and gap rows that another subscription contradicts."""

@@ -24,7 +24,7 @@ from cubecast.pipeline.subscriptions import (
 from cubecast.trace.schema import Kind
 
 PUBLISH, ACKNOWLEDGED, FAILED = CODE[Kind.PUBLISH], CODE[Kind.ACKNOWLEDGED], CODE[Kind.FAILED]
-DELIVER, GAP = CODE[Kind.DELIVER], CODE[Kind.GAP]
+DELIVER, GAP, START = CODE[Kind.DELIVER], CODE[Kind.GAP], CODE[Kind.START]
 HOMELESS = "rows without node, incarnation or seq belong to no log"
 NAMELESS = "a message in {!r} lacks a part of its name"
 FINAL = (CODE[Kind.STOP], CODE[Kind.CRASH])
@@ -53,6 +53,7 @@ def log_row(rows: Rows, log: Log) -> dict[str, Any]:
         "ending": log.ending,
         "problem": log.problem,
         "topics": rows.topics,
+        "continues": _continues(rows, log),
     }
     if log.repeated is not None:
         finding = Finding("K0", log.node, log.incarnation, log.repeated, f"two rows are number {log.repeated}")
@@ -129,6 +130,11 @@ def _subscriptions(rows: Rows, log: Log) -> list[Contradiction]:
     return wrong
 
 
+def _continues(rows: Rows, log: Log) -> bool:
+    """Is it the same process as in the node's previous log?"""
+    return bool(log.stop > log.start and rows.kind[log.start] == START and rows.goes_on[log.start])
+
+
 def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict[str, Any]:
     failed = _rows_of_kind(rows, log, FAILED)
     failed = failed[_own(rows, log, failed)]
@@ -160,9 +166,11 @@ def _causes(rows: Rows, log: Log, published: Ints) -> dict[str, Ints]:
     Nearly always that is one run per publisher, and only its end matters. Where counters are missing, what was
     delivered below the hole may have been published while what is above never was, so every run is told.
     """
-    if not len(published):
+    # What was delivered after the last publication concerns the next incarnation, if the process goes on.
+    end = log.stop if log.ending == Kind.STOP else published[-1] if len(published) else log.start
+    if end == log.start:
         return {}
-    kind = rows.kind[log.start : published[-1]]
+    kind = rows.kind[log.start : end]
     at = np.flatnonzero(kind == DELIVER) + log.start
     owner = np.searchsorted(published, at)
     _, name = np.unique(pack(rows.source[at], rows.source_incarnation[at]), return_inverse=True)

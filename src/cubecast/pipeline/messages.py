@@ -132,6 +132,8 @@ class RunMessages:
     before: HappenedBefore
     whole: frozenset[int]
     """Packed logs that are there and not short: only of those it is certain what they did not publish."""
+    resumed: bool = False
+    """A process lived through a suspicion: what it kept may turn up after others gave it up."""
 
     def topic(self, name: str) -> TopicMessages:
         known = self.topics.get(name)

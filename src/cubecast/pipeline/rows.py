@@ -24,7 +24,7 @@ UNKNOWN_KIND = len(KINDS)
 
 _NOTHING, _TOPIC, _MESSAGE, _CUT, _NEVER = range(5)
 _NEEDS_OF = {
-    **dict.fromkeys((Kind.PUBLISH, Kind.ACKNOWLEDGED, Kind.FAILED, Kind.DELIVER, Kind.GAP), _MESSAGE),
+    **dict.fromkeys((Kind.PUBLISH, Kind.ACKNOWLEDGED, Kind.FAILED, Kind.DELIVER, Kind.GAP, Kind.UNDELIVERED), _MESSAGE),
     **dict.fromkeys((Kind.SUBSCRIBE, Kind.SUBSCRIBED, Kind.UNSUBSCRIBE, Kind.UNSUBSCRIBED), _TOPIC),
     Kind.CUT: _CUT,
 }
@@ -78,6 +78,8 @@ class Rows:
     """−1 where the row tells none."""
     named: Flags
     """Whether the row names a message: source, source_incarnation and counter are there."""
+    goes_on: Flags
+    """Whether the row names an earlier incarnation, which on a `start` row says that its process goes on."""
     topics: list[str]
     lists: dict[str, pa.Array]
     homeless: list[int]
@@ -124,7 +126,7 @@ def rows_of(table: pa.Table) -> Rows:
     kind, _ = _codes(table, "kind", CODE)
     topic, topics = _codes(table, "topic", None)
     columns["digest"] = _integers(table, "digest", absent=-1)
-    columns |= {"kind": kind, "topic": topic, "named": _named(table)}
+    columns |= {"kind": kind, "topic": topic, "named": _named(table), "goes_on": _valid(table, "source_incarnation")}
     lists = {name: _chunk(table, name) for name in ("deps", "cut") if name in table.column_names}
     starts = _log_starts(columns)
     if starts is None:

@@ -17,13 +17,16 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from cubecast.pipeline.assemble import RunSummary, assemble, summaries
+from cubecast.pipeline.assemble import RunSummary, assemble, assemble_by_process, summaries
 from cubecast.pipeline.circles import in_circles
-from cubecast.pipeline.frames import FOUND, LOG
+from cubecast.pipeline.continuity import PREMISED, Continuity, account_rows
+from cubecast.pipeline.findings import finding_rows
+from cubecast.pipeline.frames import ACCOUNT, FOUND, LOG
 from cubecast.pipeline.in_memory import InMemory
 from cubecast.pipeline.judging import Judged, OnSpark
 from cubecast.pipeline.layout import pieces
 from cubecast.pipeline.logs import log_rows, waiting_rows
+from cubecast.pipeline.messages import RunMessages
 from cubecast.pipeline.passes import Plan
 from cubecast.pipeline.premises import premises
 from cubecast.pipeline.reading import PLAIN
@@ -144,7 +147,35 @@ def _judge(
     with stages.stage("replaying subscriptions"):
         asked = {run.index: (*wanted[run.index], *(f"{name} measured" for name in run.measured)) for run in batch}
         judged = engine.judge(plan.without(set(plan.names) - set(sound)), sound, asked)
+    _judge_continuity(engine, plan, found, sound, wanted, judged)
     return map(partial(_verdict, found=found, judged=judged, wanted=wanted, damage=damage, refused=refused), batch)
+
+
+def _judge_continuity(
+    engine: Engine,
+    plan: Plan,
+    found: dict[int, RunSummary],
+    sound: dict[int, RunMessages],
+    wanted: dict[int, tuple[str, ...]],
+    judged: Judged,
+) -> None:
+    """P14 to P16, of runs in which a process lived through a suspicion; of others they say nothing."""
+    asked = {run: table for run, table in sound.items() if not set(PREMISED).isdisjoint(wanted[run])}
+    judged.premises |= {run: dict.fromkeys(PREMISED, 0) for run in asked}
+    resumed = frozenset(run for run, table in asked.items() if table.resumed)
+    if not resumed:
+        return
+    plan = plan.without(set(plan.names) - resumed)
+    rows: dict[int, list[dict[str, Any]]] = {run: [] for run in resumed}
+    for row in engine.run_pass(plan, (*PLAIN, "cut"), partial(account_rows, resumed), ACCOUNT).to_pylist():
+        reasons = [row[what] for what in ("damage", "refusal") if row[what] is not None]
+        judged.damage[row["run"]] += reasons
+        if not reasons:
+            rows[row["run"]].append(row)
+    for run, told in rows.items():
+        continuity = Continuity(found[run], assemble_by_process(found[run]), told)
+        judged.findings[run] += [one for one in finding_rows(continuity.findings()) if one["property"] in wanted[run]]
+        judged.premises[run] = continuity.premises()
 
 
 def _find_circles(engine: Engine, plan: Plan, found: dict[int, RunSummary]) -> None:
@@ -184,7 +215,10 @@ def _verdict(
         messages=sum(log.publications for log in summary.logs),
         bad_rows=sum(log.bad_rows for log in summary.logs),
     )
-    verdict = replace(verdict, premises=premises([log.lists["premises"] for log in summary.logs], wanted[run.index]))
+    occasions = premises([log.lists["premises"] for log in summary.logs], wanted[run.index])
+    told = judged.premises.get(run.index, {})
+    occasions |= {name: count for name, count in told.items() if name in wanted[run.index]}
+    verdict = replace(verdict, premises=occasions)
     contradicts = any(finding["property"] == "K0" for finding in summary.findings)
     measured = {name: rates[name] for name in run.measured if name in rates and not contradicts}
     return replace(verdict, measured=measured)

@@ -26,6 +26,9 @@ MEANINGS: Final = {
     "P12": "Nothing waits for ever, nothing lost turns up",
     "P13": "Headers claim exactly what happened before",
     "P14": "Who publishes hears itself",
+    "P15": "Nothing is silently lost between processes that live",
+    "P16": "What was acknowledged is kept for those who were away",
+    "P17": "Publishers are told what was lost",
 }
 
 _PREMISES: Final = {

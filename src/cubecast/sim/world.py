@@ -296,8 +296,8 @@ class World(Lives):
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> None:
         self.interests_known.pop(node, None)
         self._record(node, Kind.STOP)
-        self.incarnations[node] = effect.incarnation
-        self._record(node, Kind.START)
+        before, self.incarnations[node] = self.incarnations[node], effect.incarnation
+        self._record(node, Kind.START, source=node, source_incarnation=before)
         for topic in effect.topics:
             self._record(node, Kind.SUBSCRIBE, topic=topic)
 

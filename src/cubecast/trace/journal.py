@@ -74,6 +74,7 @@ class _Node:
     ended: bool = False
     _seq: dict[int, int] = field(default_factory=dict)
     _acknowledged: dict[tuple[int, str], int] = field(default_factory=dict)
+    _undelivered: set[tuple[str, int, int, int]] = field(default_factory=set)
 
     def row(self, kind: str, **columns: Any) -> Event:
         seq = self._seq.get(self.incarnation, 0)
@@ -100,6 +101,13 @@ class _Node:
             case Kind.START, [incarnation]:
                 self.incarnation = incarnation
                 yield self.row(kind)
+            case Kind.START, [incarnation, before]:  # the same process goes on
+                self.incarnation = incarnation
+                yield self.row(kind, source=self.node, source_incarnation=before)
+            case Kind.UNDELIVERED, [topic, messages, peer]:
+                for one in messages:
+                    self._undelivered.add((topic, *one))
+                    yield self.about(kind, topic, MessageId(*one), peer=peer)
             case Kind.PUBLISH, [topic, first, count, deps, *told]:
                 known = tuple(MessageId(*one) for one in deps)
                 for message, digest in zip(self._own(first, first + count - 1), _digests(told, count), strict=True):
@@ -112,7 +120,8 @@ class _Node:
                 first = self._acknowledged.get((self.incarnation, topic), 0) + 1
                 self._acknowledged[self.incarnation, topic] = last
                 for message in self._own(first, last):
-                    yield self.about(kind, topic, message)
+                    if (topic, *message) not in self._undelivered:  # else its publisher knows better
+                        yield self.about(kind, topic, message)
             case Kind.FAILED, [topic, first, count, reason]:
                 for message in self._own(first, first + count - 1):
                     yield self.about(kind, topic, message, detail=reason)

@@ -44,7 +44,7 @@ def windows(node: NodeId, lines: Iterable[list[Any]]) -> dict[Life, Window]:
     window = Window()
     for kind, _, *values in lines:
         match kind, values:
-            case Kind.START, [incarnation]:
+            case Kind.START, [incarnation, *_]:
                 window = found.setdefault((node, incarnation), Window())
             case "base", [published]:
                 window.base, window.is_late = dict(published), True

@@ -32,7 +32,7 @@ class Kind(StrEnum):
     SUBSCRIBED = "subscribed"
     UNSUBSCRIBE = "unsubscribe"
     UNSUBSCRIBED = "unsubscribed"
-    START = "start"
+    START = "start"  # with `source` and `source_incarnation`: the process of that earlier incarnation goes on
     STOP = "stop"
     CRASH = "crash"
     SUSPECT = "suspect"
@@ -40,6 +40,7 @@ class Kind(StrEnum):
     GAP = "gap"
     DISCARD = "discard"
     QUIESCENT = "quiescent"
+    UNDELIVERED = "undelivered"  # the publisher's program is told that `peer` will not get the message
 
 
 MESSAGE_ID: Final = "struct<source: int32, source_incarnation: int32, counter: int64>"
@@ -75,7 +76,7 @@ COLUMN_NAMES: Final[tuple[str, ...]] = tuple(name for name, _, _ in COLUMNS)
 WELL_FORMED: Final = ("K0", "K1", "K2", "K3")
 PROPERTIES: Final = (
     *("P1", "P1b", "P2", "P3", "P4", "P4u", "P5", "P6", "P7", "P8"),
-    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13", "P14"),
+    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13", "P14", "P15", "P16", "P17"),
 )
 NEEDS_VERSION: Final[dict[str, int]] = {"P1b": 2}
 """Properties that need a later column: older traces leave them UNKNOWN."""
