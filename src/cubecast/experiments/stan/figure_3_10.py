@@ -19,14 +19,15 @@ def findings(universe: str, repaired: Sequence[Figures], printed: Sequence[Figur
         before, after = (average(run[when][name] for run in printed) for when in ("initial", "final"))
         statement = f"{universe}: {name} after over before"
         claim = Claim(f"ST-FIT-{universe}-{name}", "Figure 3.10", statement, 1, "ratio", Comparison.RELATIVE, tolerance)
-        yield Finding(claim, after / before, note=f"{before:.3f} → {after:.3f}")
+        pinned = average(run["final"][name] for run in repaired)
+        yield Finding(claim, after / before, note=f"{before:.3f} → {after:.3f}, with pins {pinned:.3f}")
     weakly = 100 * min(run["final"]["weakly"] for run in printed)
     statement = f"{universe}: overlays that are weakly connected"
     yield Finding(Claim(f"ST-FIT-{universe}-weakly", "Figure 3.10", statement, 100, "%", Comparison.EXACT), weakly)
     lost, kept = (100 * average(run["final"]["reachable"] for run in runs) for runs in (printed, repaired))
     unpointed = average(run["final"]["unpointed"] for run in printed)
-    pinned = average(run["final"]["pinned"] for run in repaired)
+    pins = average(run["final"]["pinned"] for run in repaired)
     statement = f"{universe}: overlays in which all reach all, with pins"
     claim = Claim(f"ST-FIT-{universe}-reachable", "Figure 3.10", statement, 100, "%", Comparison.POINTS, 0.5)
-    note = f"as printed {lost:.1f} %, {unpointed:.0f} subscriptions are in no view; {pinned:.0f} pins"
+    note = f"as printed {lost:.1f} %, {unpointed:.0f} subscriptions are in no view; {pins:.0f} pins"
     yield Finding(claim, kept, note=note)

@@ -14,10 +14,8 @@ def findings(wikipedia: Sequence[Figures], livejournal: Sequence[Figures]) -> It
     claim = Claim(
         "ST-F38", "Figure 3.8", "W8: processes with 40 % fewer links or better (most)", 50, "%", Comparison.AT_LEAST
     )
-    note = (
-        f"the 2 % with most links: {before:.0f} → {after:.0f} (text: 600 loses 400); links grow at no process that had "
-        f"more than {worse}"
-    )
+    more = f"of those that get more links none had more than {worse}" if worse else "nobody gets more links"
+    note = f"the 2 % with most links: {before:.0f} → {after:.0f} (text: 600 loses 400); {more}"
     yield Finding(claim, improved, note=note)
     claim = Claim("ST-F38-L8", "Figure 3.8", "fewer of L8 than of W8 do", 0, "%", Comparison.SHAPE)
     yield Finding(claim, fewer, holds=fewer < improved, note=f"L8 {fewer:.1f} %, W8 {improved:.1f} %")

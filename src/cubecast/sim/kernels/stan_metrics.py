@@ -118,14 +118,25 @@ def distances(
         head += 1
         row = world.base[topic] + me * room
         for j in range(world.size[low + me]):
-            other = world.links[row + j] - low
-            if distance[other] < 0:
-                distance[other] = distance[me] + 1
-                queue[tail] = other
-                tail += 1
-                sums[0] += distance[other]
-                sums[1] += 1
-                sums[2] = max(sums[2], distance[other])
+            tail = _step(distance, queue, sums, me, world.links[row + j] - low, tail)
+        pin = world.pins[low + me]
+        while pin != NONE:
+            tail = _step(distance, queue, sums, me, pin - low, tail)
+            pin = world.next_pin[pin]
+
+
+@compiled
+def _step(
+    distance: NDArray[np.int32], queue: NDArray[np.int32], sums: NDArray[np.int64], me: int, other: int, tail: int
+) -> int:
+    if distance[other] >= 0:
+        return tail
+    distance[other] = distance[me] + 1
+    queue[tail] = other
+    sums[0] += distance[other]
+    sums[1] += 1
+    sums[2] = max(sums[2], distance[other])
+    return tail + 1
 
 
 @compiled
