@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cli": LABORATORY,
     "__main__": ("cli",),
     "sync": ("api",),
+    "spark": (*BASE, "api", "net"),  # an application of living nodes, not a judge: nothing of `pipeline`
 }
 ANYBODY = ("__version__",)
 ON_THEIR_OWN = {
@@ -45,6 +46,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "pyarrow", "uvloop", "xxhash"),
     "api": ("msgspec", "pyarrow"),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
+    "spark": ("pyspark", "pyarrow"),
     "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),
     "report": ("rich", "numpy", "pyarrow", "pandas", "matplotlib", "jinja2", "pyspark"),
     "cli": ("click", "rich"),

@@ -280,12 +280,22 @@ class SyncClient:
     def read_log(
         self, topic: str, start: int | None = None, stop: int | None = None, timeout: float | None = None
     ) -> "pa.Table":
-        """A range of the node's log, all in memory; `Client.read_log` gives it batch by batch."""
+        """A range of the node's log, all in memory."""
 
         async def read() -> "pa.Table":
             return await self._client.read_log(topic, start, stop).table()
 
         return self._thread.run(read(), timeout, f"the log of {topic} was not read")
+
+    def log_batches(self, topic: str, start: int | None = None, stop: int | None = None) -> "Iterator[pa.RecordBatch]":
+        """The same batch by batch, for ranges that memory does not hold."""
+        reading = aiter(self._client.read_log(topic, start, stop))
+
+        async def following() -> "pa.RecordBatch | None":
+            return await anext(reading, None)
+
+        while (batch := self._thread.run(following())) is not None:
+            yield batch
 
     def log_topics(self, timeout: float | None = 5.0) -> list[TopicLog]:
         return self._thread.run(self._client.log_topics(), timeout, "the node did not list its log")
