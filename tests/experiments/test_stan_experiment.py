@@ -5,11 +5,12 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.experiments.parallel import here
-from cubecast.experiments.stan import figure_3_7, figure_3_8, figure_3_10, figure_3_11, figure_3_15
+from cubecast.experiments.stan import figure_3_7, figure_3_8, figure_3_10, figure_3_11, figure_3_13, figure_3_15
 from cubecast.experiments.stan.crossposts import savings, triplets
 from cubecast.experiments.stan.point import run_settings, setting
 from cubecast.experiments.stan.universes import SHAPES, Shape, grid, matched, universe
 from cubecast.sim.kernels.stan import Overlays
+from cubecast.sim.kernels.stan_growth import GrowingOverlays
 
 SMALL = Shape(300, 60, 120, 1.6, 1000.0, 4, 0.7)
 
@@ -91,3 +92,25 @@ def test_crossposts_save_messages_only_where_topics_share_links():
     assert after["hops"] <= after["hops_apart"]
     (runs,) = run_settings(here, figure_3_15.settings("small"), range(1, 2))
     assert [finding.claim.name for finding in figure_3_15.findings("small", runs)] == ["ST-XP", "ST-XP-hops"]
+
+
+def test_newcomers_take_over_links_and_no_view_shrinks():
+    drawn = matched(np.random.default_rng(1), SMALL)
+    rng = np.random.default_rng(2)
+    order = rng.permutation(drawn.processes)
+    overlays = GrowingOverlays(drawn.first, drawn.members, order < 150, seed=1, rng=rng)
+    old = overlays.there.copy()
+    sizes = overlays.world.size.copy()
+    assert not sizes[~old].any() and (sizes[old] > 0).any()
+    overlays.round()
+    assert np.array_equal(overlays.world.size, sizes)
+    overlays.join(order < 300)
+    assert overlays.there.all() and (overlays.world.size >= sizes).all() and (overlays.world.size > 0).all()
+    for slot in range(len(drawn.members)):
+        view = overlays.view(slot)
+        assert len(set(view)) == len(view) and drawn.members[slot] not in view
+
+
+def test_links_after_growth_are_those_of_all_from_the_start():
+    (finding,) = figure_3_13.findings("small", figure_3_13.runs(here, "small", range(1, 2)))
+    assert finding.ours == pytest.approx(1, abs=0.05)

@@ -3,10 +3,20 @@
 from cubecast.experiments.ledger import Finding, Ledger
 from cubecast.experiments.parallel import Figures, Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
-from cubecast.experiments.stan import figure_3_7, figure_3_8, figure_3_9, figure_3_10, figure_3_11, figure_3_15
+from cubecast.experiments.stan import (
+    figure_3_7,
+    figure_3_8,
+    figure_3_9,
+    figure_3_10,
+    figure_3_11,
+    figure_3_13,
+    figure_3_15,
+)
 from cubecast.experiments.stan.point import run_settings
 
 RUNS, QUICK_RUNS = 10, 2
+GROWTHS = 3
+"""Half a minute each, and alike."""
 GRIDS = 20
 """Universes differ in their links by a fifth: a few are not enough."""
 
@@ -31,6 +41,8 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     found = iter(run_settings(runner, listed, range(effort.seed, effort.seed + runs)))
     done = {name: [next(found) for _ in several] for name, several in settings.items()}
     done["grid"] = run_settings(runner, [figure_3_7.SETTING], range(effort.seed, effort.seed + GRIDS))
+    if not effort.quick:
+        done["growth"] = [figure_3_13.runs(runner, "W8", range(effort.seed, effort.seed + min(runs, GROWTHS)))]
     losses = dict(zip(figure_3_11.LOSSES, done["loss"], strict=True))
     return Reproduction(
         name="stan",
@@ -61,4 +73,6 @@ def _findings(done: dict[str, list[list[Figures]]], losses: dict[float, list[Fig
         *figure_3_11.findings("W8", losses),
         *figure_3_15.findings("L8", livejournal),
     ]
+    if "growth" in done:
+        found += figure_3_13.findings("W8", done["growth"][0])
     return [*found, *(figure_3_10.findings("L8", *done["L8 fitness"]) if "L8 fitness" in done else ())]

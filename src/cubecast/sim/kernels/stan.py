@@ -54,16 +54,23 @@ class Overlays:
 
     def view(self, slot: int) -> list[int]:
         """Processes, in the order of the view."""
-        topic = int(np.searchsorted(self.world.first, slot, "right")) - 1
-        row = int(self.world.base[topic] + (slot - self.world.first[topic]) * self.world.room[topic])
-        return [int(self.world.process[one]) for one in self.world.links[row : row + int(self.world.size[slot])]]
+        return [int(self.world.process[one]) for one in self.slots_of(slot)]
+
+    def slots_of(self, slot: int) -> list[int]:
+        """The view, as slots."""
+        row = self._row(slot)
+        found: list[int] = self.world.links[row : row + int(self.world.size[slot])].tolist()
+        return found
 
     def set_view(self, slot: int, view: list[int]) -> None:
         """Slots of other members, at most as many as there is room for."""
-        topic = int(np.searchsorted(self.world.first, slot, "right")) - 1
-        row = int(self.world.base[topic] + (slot - self.world.first[topic]) * self.world.room[topic])
+        row = self._row(slot)
         self.world.links[row : row + len(view)] = view
         self.world.size[slot] = len(view)
+
+    def _row(self, slot: int) -> int:
+        topic = int(np.searchsorted(self.world.first, slot, "right")) - 1
+        return int(self.world.base[topic] + (slot - self.world.first[topic]) * self.world.room[topic])
 
     @cached_property
     def _by_process(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
