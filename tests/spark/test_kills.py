@@ -1,10 +1,16 @@
-"""A node killed while a stream reads its log: no row is lost, none comes twice. The checkpoint is all that is kept."""
+"""Nodes killed, and logs replaced, under a stream that reads them: no row is lost, none comes twice, or it is told.
+
+The checkpoint is all that is kept between batches.
+"""
+
+import shutil
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from cubecast import sync
 from cubecast.api.sync import SyncClient
+from cubecast.errors import BadInput
 from cubecast.spark.options import read_options
 from cubecast.spark.stream import LogStream
 from support.commands import running_node
@@ -24,11 +30,13 @@ class Query:
 
     def batch(self, address: str) -> None:
         stream = LogStream(read_options({"nodes": address, "topics": "t", "pollSeconds": "0"}))
-        start = stream.initialOffset() if self.checkpoint is None else self.checkpoint
-        self.checkpoint = stream.latestOffset(start, ReadAllAvailable())
-        for part in stream.partitions(start, self.checkpoint):
-            self.rows += [row for batch in stream.read(part) for row in names(batch)]
-        stream.stop()
+        try:
+            start = stream.initialOffset() if self.checkpoint is None else self.checkpoint
+            self.checkpoint = stream.latestOffset(start, ReadAllAvailable())
+            for part in stream.partitions(start, self.checkpoint):
+                self.rows += [row for batch in stream.read(part) for row in names(batch)]
+        finally:
+            stream.stop()
 
 
 def names(batch):
@@ -78,3 +86,29 @@ def test_a_stream_that_names_the_last_offset_is_found_out(tmp_path, monkeypatch)
     rows, log, taken_away = lives_of_a_node(tmp_path)
     assert taken_away
     assert rows != log
+
+
+def test_another_log_under_the_same_name_is_refused(tmp_path):
+    """A new directory, and an older copy put back: offsets of the checkpoint say nothing there."""
+    data, copy, query = tmp_path / "data", tmp_path / "copy", Query()
+    with running_node("--data", data, "--log", ">") as node:
+        publish(node, 10)
+        assert node.stop() == 0
+    shutil.copytree(data, copy)
+    with running_node("--data", data, "--log", ">") as node:
+        publish(node, 10)
+        query.batch(node.address)
+    assert [row[0] for row in query.rows] == list(range(1, 21))
+    with running_node("--data", tmp_path / "new", "--log", ">") as node:
+        publish(node, 30)
+        with pytest.raises(BadInput, match=r"none of the nodes keeps log [0-9a-f]{32}, from which this query read"):
+            query.batch(node.address)
+    older = pytest.raises(BadInput, match="has read up to offset 20, and the log ends with 10")
+    with running_node("--data", copy, "--log", ">") as node, older:
+        query.batch(node.address)
+    assert len(query.rows) == 20
+
+
+def publish(node, many: int) -> None:
+    with sync.connect(node.address) as client:
+        client.publish_batch("t", [b"x"] * many, wait="durable")
