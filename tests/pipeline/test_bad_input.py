@@ -116,8 +116,8 @@ def test_a_trace_of_today_must_have_todays_columns(run: Path):
 
 
 def test_a_property_that_does_not_exist(run: Path):
-    with pytest.raises(BadInput, match="there is no property P14"):
-        checked_properties(find_runs([run]), ["P1", "P14"])
+    with pytest.raises(BadInput, match="there is no property P17"):
+        checked_properties(find_runs([run]), ["P1", "P17"])
 
 
 def test_directories_of_directories_and_the_same_one_twice(run: Path, tmp_path: Path):

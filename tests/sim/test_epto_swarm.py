@@ -36,7 +36,7 @@ class Plant:
 
 PLANTS = (
     Plant("ties", "printed", ("P9a", "P9b", "P5", "P6"), settings={"clock": "logical"}),
-    Plant("identity", "printed", ("P1", "P1b", "P2", "P14", "K0", "assertion")),
+    Plant("identity", "printed", ("P1", "P1b", "P2", "P3b", "K0", "assertion")),
     Plant("expired", "drop", (), ("slow",), {"period": "1000", "fanout": "3"}),
     Plant("newcomer", "printed", (), ("restart",), {"period": "400", "clock": "logical"}),
 )

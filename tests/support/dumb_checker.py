@@ -242,7 +242,7 @@ class Dumb:
 
         return any(close(m) != self.causes[m] for m in self.publish)
 
-    def p14(self) -> bool:
+    def p3b(self) -> bool:
         failed = {mid(e) for e in self.rows.values() if e.kind == "failed"}
         return any(
             row.kind == "publish" and any(row.seq > c[1] for c in s.confirmed) and mid(row) not in {*s.at, *failed}
@@ -270,7 +270,7 @@ class Dumb:
         "P11": p11,
         "P12": p12,
         "P13": p13,
-        "P14": p14,
+        "P3b": p3b,
     }
 
     def violated(self) -> set[str]:

@@ -43,10 +43,10 @@ PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "P11": delivery.within_subscription,
     "P12": completeness.no_permanent_hold,
     "P13": headers.headers_are_sound,
-    "P14": completeness.own_messages,
-    "P15": continuity.no_silent_loss,
-    "P16": continuity.acknowledged_is_kept,
-    "P17": continuity.publisher_knows,
+    "P3b": completeness.own_messages,
+    "P14": continuity.no_silent_loss,
+    "P15": continuity.acknowledged_is_kept,
+    "P16": continuity.publisher_knows,
 }
 INHERITS: Final = {"P8": ("K2",), "P10": ("P1", "P2", "P3", "P4")}
 """Promises that contain others."""

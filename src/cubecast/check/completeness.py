@@ -1,4 +1,4 @@
-"""P3, P4, P4u, P12, P14: what must have been delivered by the time everything is quiet."""
+"""P3, P3b, P4, P4u, P12: what must have been delivered by the time everything is quiet."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def validity(facts: Facts) -> Iterator[Violation]:
 
 
 def own_messages(facts: Facts) -> Iterator[Violation]:
-    """P14: what a node publishes to a topic while its subscription is confirmed, it delivers there itself."""
+    """P3b: what a node publishes to a topic while its subscription is confirmed, it delivers there itself."""
     for name, topic in facts.topics.items():
         own: defaultdict[Publisher, list[MessageId]] = defaultdict(list)
         for message in topic.published:
@@ -35,7 +35,7 @@ def own_messages(facts: Facts) -> Iterator[Violation]:
                 for message in own[sigma.log.node, sigma.log.incarnation]:
                     later = topic.published[message].seq > sigma.confirmed.seq
                     if later and message not in sigma.deliveries and message not in topic.failed:
-                        yield _never("P14", view, message, "was published here and is not delivered here")
+                        yield _never("P3b", view, message, "was published here and is not delivered here")
 
 
 def agreement(facts: Facts) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""P15, P16, P17: what a living process may rely on through all of its incarnations.
+"""P14, P15, P16: what a living process may rely on through all of its incarnations.
 
 A process begins with a log whose `start` row does not say that it was resumed; logs that say so continue it. What a
 process wants of a topic is one *continued subscription* over all of these logs, as long as the application does not end
@@ -21,7 +21,7 @@ from cubecast.ids import MessageId, Topic
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 
-PREMISED: Final = frozenset({"P15", "P16", "P17"})
+PREMISED: Final = frozenset({"P14", "P15", "P16"})
 """They say nothing about a run in which nobody who lived was ever suspected."""
 
 
@@ -157,9 +157,9 @@ class Continuity:
             acknowledged = set(self.facts.topics[one.topic].acknowledged)
             for message in self.owed(one):
                 if self.concerned(one, message):
-                    counts["P15"] += self.of[publisher_of(message)].alive
-                    counts["P16"] += (one.topic, message) in self.held and message in acknowledged
-            counts["P17"] += sum(1 for _ in self.named(one))
+                    counts["P14"] += self.of[publisher_of(message)].alive
+                    counts["P15"] += (one.topic, message) in self.held and message in acknowledged
+            counts["P16"] += sum(1 for _ in self.named(one))
         return counts
 
     @cached_property
@@ -189,7 +189,7 @@ def continuity_of(facts: Facts) -> Continuity:
 
 
 def no_silent_loss(facts: Facts) -> Iterator[Violation]:
-    """P15: between living processes everything is delivered or named by a gap, before what follows from it."""
+    """P14: between living processes everything is delivered or named by a gap, before what follows from it."""
     continuity = continuity_of(facts)
     if continuity.vacuous:
         return
@@ -198,7 +198,7 @@ def no_silent_loss(facts: Facts) -> Iterator[Violation]:
         known = {message for message, _ in one.accounts}
         for message in continuity.owed(one):
             if message not in known and continuity.of[publisher_of(message)].alive:
-                yield _lacks("P15", one, message, "is neither delivered nor named by a gap")
+                yield _lacks("P14", one, message, "is neither delivered nor named by a gap")
 
 
 def _out_of_order(continuity: Continuity, one: Continued) -> Iterator[Violation]:
@@ -217,14 +217,14 @@ def _out_of_order(continuity: Continuity, one: Continued) -> Iterator[Violation]
             early = np.flatnonzero(causes > reach)
             if len(early):
                 cause = causality.message(int(early[0]), int(reach[early[0]]) + 1)
-                yield _of("P15", one, row, f"{tuple(message)} is delivered before {tuple(cause)}, its cause", cause)
+                yield _of("P14", one, row, f"{tuple(message)} is delivered before {tuple(cause)}, its cause", cause)
         beyond[column].add(message.counter)
         while int(reach[column]) + 1 in beyond[column]:
             reach[column] += 1
 
 
 def acknowledged_is_kept(facts: Facts) -> Iterator[Violation]:
-    """P16: what was acknowledged is delivered to every living process whose subscription it is for."""
+    """P15: what was acknowledged is delivered to every living process whose subscription it is for."""
     continuity = continuity_of(facts)
     if continuity.vacuous:
         return
@@ -232,11 +232,11 @@ def acknowledged_is_kept(facts: Facts) -> Iterator[Violation]:
         acknowledged = set(facts.topics[one.topic].acknowledged)
         for message in continuity.owed(one):
             if message in acknowledged and message not in one.delivered and (one.topic, message) in continuity.held:
-                yield _lacks("P16", one, message, "was acknowledged but is not delivered here")
+                yield _lacks("P15", one, message, "was acknowledged but is not delivered here")
 
 
 def publisher_knows(facts: Facts) -> Iterator[Violation]:
-    """P17: a living publisher is told of each message that a gap takes from a living subscriber, once."""
+    """P16: a living publisher is told of each message that a gap takes from a living subscriber, once."""
     continuity = continuity_of(facts)
     for rows in continuity.told.values():
         told: set[tuple[Topic | None, MessageId]] = set()
@@ -244,7 +244,7 @@ def publisher_knows(facts: Facts) -> Iterator[Violation]:
             if (row.topic, message_of(row)) in told:
                 message = message_of(row)
                 reason = f"the publisher is told a second time that {tuple(message)} is not delivered"
-                yield Violation("P17", row.node, row.incarnation, row.seq, reason, row.topic, message=message)
+                yield Violation("P16", row.node, row.incarnation, row.seq, reason, row.topic, message=message)
             told.add((row.topic, message_of(row)))
     if continuity.vacuous:
         return
@@ -252,7 +252,7 @@ def publisher_knows(facts: Facts) -> Iterator[Violation]:
         for message, row in continuity.named(one):
             publisher = continuity.of[publisher_of(message)]
             if not any(t.topic == one.topic and message_of(t) == message for t in continuity.told[publisher]):
-                yield _of("P17", one, row, f"{tuple(message)} is lost here and its publisher is not told")
+                yield _of("P16", one, row, f"{tuple(message)} is lost here and its publisher is not told")
 
 
 def _lacks(promise: str, one: Continued, message: MessageId, what: str) -> Violation:

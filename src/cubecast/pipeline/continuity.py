@@ -1,4 +1,4 @@
-"""P15, P16, P17: what processes that live through suspicions were handed, over all of their incarnations.
+"""P14, P15, P16: what processes that live through suspicions were handed, over all of their incarnations.
 
 Only runs in which a process lived through one are looked at, and of those only what each subscription accounted for:
 its deliveries and gaps, in order. They are put together by process on the driver.
@@ -18,7 +18,7 @@ from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import Subscription, pack, pack_one, subscriptions_of, unpack
 from cubecast.trace.schema import Kind
 
-PREMISED = ("P15", "P16", "P17")
+PREMISED = ("P14", "P15", "P16")
 DELIVER, GAP, UNDELIVERED = CODE[Kind.DELIVER], CODE[Kind.GAP], CODE[Kind.UNDELIVERED]
 Message = tuple[int, int]
 """Packed publisher, counter."""
@@ -193,9 +193,9 @@ class Continuity:
             yield from self._out_of_order(one)
             for message in self.messages(one):
                 if message not in one.accounts and self.alive(self.process[message[0]]):
-                    yield self._lacks("P15", one, message, "is neither delivered nor named by a gap")
+                    yield self._lacks("P14", one, message, "is neither delivered nor named by a gap")
                 if message not in one.delivered and self._is_kept(one.topic, message):
-                    yield self._lacks("P16", one, message, "was acknowledged but is not delivered here")
+                    yield self._lacks("P15", one, message, "was acknowledged but is not delivered here")
             yield from self._untold(one)
 
     def premises(self) -> dict[str, int]:
@@ -205,9 +205,9 @@ class Continuity:
             for message in self.messages(one):
                 publisher = self.process[message[0]]
                 if publisher != one.process and max(self.lives[publisher], self.lives[one.process]) > 1:
-                    counts["P15"] += self.alive(publisher)
-                    counts["P16"] += self._is_kept(one.topic, message)
-            counts["P17"] += sum(1 for _ in self._named(one))
+                    counts["P14"] += self.alive(publisher)
+                    counts["P15"] += self._is_kept(one.topic, message)
+            counts["P16"] += sum(1 for _ in self._named(one))
         return counts
 
     def _is_kept(self, topic: str, message: Message) -> bool:
@@ -217,7 +217,7 @@ class Continuity:
         return self.alive(self.process[message[0]]) or (topic, message) in self.heard
 
     def _out_of_order(self, one: _Continued) -> Iterator[Finding]:
-        """P15: deliveries with a cause, or an earlier message of the same process, that is not accounted for yet."""
+        """P14: deliveries with a cause, or an earlier message of the same process, that is not accounted for yet."""
         topic, owed = self.run.topic(one.topic), self.owed(one)
         reach = np.full(len(topic.publishers), FOREVER)
         for rank, publisher in enumerate(topic.publishers.tolist()):
@@ -235,7 +235,7 @@ class Continuity:
                     cause = (*unpack(int(topic.publishers[early[0]])), int(reach[early[0]]) + 1)
                     message = (*unpack(publisher), counter)
                     reason = f"{message} is delivered before {cause}, its cause"
-                    yield _finding("P15", one, part, seq, reason, message, cause)
+                    yield _finding("P14", one, part, seq, reason, message, cause)
             if rank >= 0:
                 beyond[rank].add(counter)
                 while reach[rank] != FOREVER and int(reach[rank]) + 1 in beyond[rank]:
@@ -256,7 +256,7 @@ class Continuity:
             if not any((publisher, counter) in zip(row["publisher"], row["counter"], strict=True) for row in told):
                 message = (*unpack(publisher), counter)
                 reason = f"{message} is lost here and its publisher is not told"
-                yield _finding("P17", one, part, seq, reason, message)
+                yield _finding("P16", one, part, seq, reason, message)
 
     def _told_twice(self) -> Iterator[Finding]:
         for (_, topic), rows in self.told.items():
@@ -266,7 +266,7 @@ class Continuity:
                     if (publisher, counter) in seen:
                         message = (*unpack(publisher), counter)
                         reason = f"the publisher is told a second time that {message} is not delivered"
-                        yield Finding("P17", row["node"], row["incarnation"], seq, reason, topic, message=message)
+                        yield Finding("P16", row["node"], row["incarnation"], seq, reason, topic, message=message)
                     seen.add((publisher, counter))
 
     def _lacks(self, promise: str, one: _Continued, message: Message, what: str) -> Finding:

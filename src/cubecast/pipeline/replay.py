@@ -62,7 +62,7 @@ def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> d
         findings += Examination(view).findings()
     if "K3" in wanted:
         findings += _dishonest(view)
-    if "P14" in wanted:
+    if "P3b" in wanted:
         findings += _own_lost(view)
     lost: list[Finding] = []
     heard: list[tuple[int, int]] = []
@@ -136,7 +136,7 @@ def _dishonest(view: View) -> Iterator[Finding]:
 
 
 def _own_lost(view: View) -> Iterator[Finding]:
-    """P14: published after the subscription was confirmed, and never delivered in it."""
+    """P3b: published after the subscription was confirmed, and never delivered in it."""
     confirmed = view.subscription.subscribed
     if not view.correct or confirmed is None:
         return
@@ -150,7 +150,7 @@ def _own_lost(view: View) -> Iterator[Finding]:
         source, incarnation, counter = message = view.message(row)
         if (pack_one(source, incarnation), counter) not in delivered:
             reason = f"{message} was published here and is not delivered here"
-            yield view.finding("P14", view.last_row, reason, message=message)
+            yield view.finding("P3b", view.last_row, reason, message=message)
 
 
 def _held(view: View, places: Ints | None, delivered: Ints) -> Iterator[Finding]:

@@ -25,10 +25,10 @@ MEANINGS: Final = {
     "P11": "Only subscribers are delivered to",
     "P12": "Nothing waits for ever, nothing lost turns up",
     "P13": "Headers claim exactly what happened before",
-    "P14": "Who publishes hears itself",
-    "P15": "Nothing is silently lost between processes that live",
-    "P16": "What was acknowledged is kept for those who were away",
-    "P17": "Publishers are told what was lost",
+    "P3b": "Who publishes hears itself",
+    "P14": "Nothing is silently lost between processes that live",
+    "P15": "What was acknowledged is kept for those who were away",
+    "P16": "Publishers are told what was lost",
 }
 
 _PREMISES: Final = {
@@ -40,7 +40,7 @@ _PREMISES: Final = {
     "P4u": ("crashes", "crashes"),
     "P10": ("restarts", "restarts"),
     "P12": ("receptions", "packets received"),
-    **dict.fromkeys(("P13", "P14"), ("published", "publications")),
+    **dict.fromkeys(("P13", "P3b"), ("published", "publications")),
 }
 """What each is about, as a name in a story's counts and for people: a promise without occasion was not tested."""
 

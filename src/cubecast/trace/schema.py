@@ -75,8 +75,8 @@ COLUMN_NAMES: Final[tuple[str, ...]] = tuple(name for name, _, _ in COLUMNS)
 # What `promises` in run.json may name, in the order reports show them.
 WELL_FORMED: Final = ("K0", "K1", "K2", "K3")
 PROPERTIES: Final = (
-    *("P1", "P1b", "P2", "P3", "P4", "P4u", "P5", "P6", "P7", "P8"),
-    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13", "P14", "P15", "P16", "P17"),
+    *("P1", "P1b", "P2", "P3", "P3b", "P4", "P4u", "P5", "P6", "P7", "P8"),
+    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13", "P14", "P15", "P16"),
 )
 NEEDS_VERSION: Final[dict[str, int]] = {"P1b": 2}
 """Properties that need a later column: older traces leave them UNKNOWN."""

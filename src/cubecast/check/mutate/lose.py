@@ -52,7 +52,7 @@ def cause_lost(study: Study, rng: random.Random) -> list[Event] | None:
     return None if choice is None else Edit(study).remove(*choice).result()
 
 
-@REGISTRY.breaks("P14")
+@REGISTRY.breaks("P3b")
 def own_message_lost(study: Study, rng: random.Random) -> list[Event] | None:
     """A node does not deliver the last message it published itself while it was subscribed."""
     choices = []

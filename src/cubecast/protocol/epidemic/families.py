@@ -8,7 +8,7 @@ from cubecast.protocol.epidemic.epto_packets import PACKETS
 from cubecast.protocol.epidemic.epto_parameters import EptoParameters, PublishedParameters
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Seat, Setup
 
-_SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11", "P14")
+_SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11", "P3b")
 
 
 def _epto(setup: Setup, parameters: EptoParameters) -> MakeMachine:
