@@ -29,7 +29,7 @@ Id = Annotated[int, Meta(ge=-(1 << 31), lt=1 << 31)]
 Lived = Annotated[int, Meta(ge=UNHEARD_OF, le=LAST_INCARNATION)]
 Instance = Annotated[bytes, Meta(min_length=1, max_length=64)]
 Name = Annotated[str, Meta(max_length=256)]
-Secret = Annotated[str, Meta(max_length=4096)]
+Secret = Annotated[str, Meta(max_length=1 << 14)]
 Text = Annotated[str, Meta(max_length=4096)]
 
 
