@@ -90,7 +90,9 @@ def test_another_cluster_beside_it_is_not_disturbed(file: Path):
     with ExitStack() as stack:
         nodes = started(stack, file, 0, 1)
         other = stack.enter_context(running_node("--cluster", "other"))
-        assert "not 'other'" in complaint("node", "--join", nodes[0].address, "--cluster", "other")
+        assert "does not belong to cluster 'other'" in complaint(
+            "node", "--join", nodes[0].address, "--cluster", "other"
+        )
         assert settled(nodes[0], 0, 1)
         status = json.loads(cubecast("status", "--node", other.address, "--cluster", "other", "--json").stdout)
         assert [one["address"] for one in status["members"]] == [other.address]
