@@ -6,11 +6,18 @@ import pytest
 from click.testing import CliRunner
 
 from cubecast.cli import main
+from cubecast.cli.common import output
 from cubecast.protocol.families import FAMILIES, find
 
 
 def run(*words: str):
     return CliRunner().invoke(main, ["protocols", *words])
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a terminal wide enough to break no line."""
+    monkeypatch.setattr(output, "width", 400)
 
 
 def test_the_list_names_every_family_and_its_promises():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cubecast.api.connect import connect
+from cubecast.errors import BadInput
 from support.commands import DEADLINE, PROGRAM, RunningNode, cubecast, running_node
 from support.running import run
 from support.terminal import on_a_terminal

@@ -49,6 +49,7 @@ def test_traffic_counts_what_was_sent(story) -> None:
         "events": 19,
         "began_at": 0.0,
         "ended_at": 60.0,
+        "highest": 1,
     }
 
 

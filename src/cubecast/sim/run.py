@@ -73,10 +73,12 @@ class Simulation:
             return world.run(config.until) or world.is_settled()
         if not any(map(sets_timers, world.machines.values())):
             return world.run()
-        until, quiet, delivered = 0.0, 0, -1
+        until, quiet, delivered, last = 0.0, 0, -1, -1.0
         while not world.run(until := until + SLICE):
+            if world.now == last:
+                continue  # nothing happened: a timer far ahead is no upkeep
             busy = world.statistics.deliveries != delivered or world.has_agenda()
-            quiet, delivered = 0 if busy else quiet + 1, world.statistics.deliveries
+            quiet, delivered, last = 0 if busy else quiet + 1, world.statistics.deliveries, world.now
             if quiet >= (QUIET if world.is_settled() else STUCK):
                 raise BadInput(f"{config.protocol} does not come to rest; say with --until when the run ends")
         return True
