@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+import pytest
+
 import cubecast
 from support.running import run, until
 
@@ -42,5 +44,19 @@ def test_a_stream_reaches_everybody_in_order_also_past_a_member_that_goes():
             finally:
                 for node in stayers:
                     await node.close()
+
+    run(main())
+
+
+def test_who_has_a_message_is_not_known_and_said_so():
+    """It is published and arrives; that everybody has it nobody in an overlay can tell."""
+
+    async def main() -> None:
+        async with cubecast.Node(**SETTINGS) as publisher, cubecast.Node(**SETTINGS, join=[publisher.address]) as other:
+            await until(lambda: publisher._live.machine.overlay.active and other._live.machine.overlay.active)
+            async with other.subscribe("stream") as heard:
+                with pytest.raises(cubecast.OutcomeUnknown):
+                    await publisher.publish("stream", "7", wait="stable")
+                assert await numbers(heard, 7) == [7]
 
     run(main())

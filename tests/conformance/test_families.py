@@ -115,6 +115,12 @@ def test_each_request_is_carried_out_or_refused_by_name(name: str, role: str, ki
         look_at(machine, [])
 
 
+@pytest.mark.parametrize(("name", "role"), [(name, role) for name, role in SEATS if find(name).live])
+def test_who_waits_for_a_publication_may_say_so_where_nodes_are_live(name: str, role: str):
+    machine = fresh(name, role)
+    look_at(machine, machine.handle(10.0, Publish("t", (b"a",), hurry=True)))
+
+
 @EACH_ROLE
 def test_what_is_asked_twice_is_refused_and_nothing_changes(name: str, role: str):
     machine = fresh(name, role)

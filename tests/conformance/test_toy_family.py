@@ -69,7 +69,7 @@ class Flood(Handlers):
         self.peers.pop(peer, None)
         return []
 
-    def publish(self, now, topic, payloads):
+    def publish(self, now, topic, payloads, *, hurry=False):
         first = self.published.get(topic, 0) + 1
         self.published[topic] = first + len(payloads) - 1
         packet = Flooded(topic, MessageId(self.node, self.incarnation, first), tuple(payloads))

@@ -109,7 +109,8 @@ class Brisa(Handlers):
         self._effects.append(SetTimer("tick", now + self._membership.first_tick()))
         return self._take()
 
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], *, hurry: bool = False) -> Effects:
+        """Whether the application waits changes nothing: messages leave at once, and nobody tells who has them."""
         self._now = now
         key = FlowId(topic, self.me, self.incarnation)
         flow = self.flows.get(key)

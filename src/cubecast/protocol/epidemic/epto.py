@@ -97,7 +97,8 @@ class Epto(Handlers):
         self._phase = now + self.parameters.period * self._rng.random()
         return self._ask() if self._asking else []
 
-    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes]) -> Effects:
+    def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], *, hurry: bool = False) -> Effects:
+        """Whether the application waits changes nothing: the next round takes whatever there is."""
         if self._asking:  # DEVIATION epto figure 5.5(b), line 2: a newcomer's clock does not begin at 0
             self._held.append((topic, payloads))
             return self._wake(now)
