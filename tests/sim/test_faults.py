@@ -3,6 +3,7 @@
 import pytest
 
 from cubecast.errors import BadInput
+from cubecast.protocol.inputs import PeerDown
 from cubecast.sim.config import SimConfig
 from cubecast.sim.faults import parse_faults
 from cubecast.sim.run import prepare, simulate, simulate_to_memory
@@ -44,6 +45,7 @@ OTHERS = [node for node in range(4) if node != SOURCE]
         "cutoff:3:2@500",
         "half:3@500",
         "flicker:3:5@500",
+        "break:3:5@500",
         "hold:WaveAck:400@100-900",
         "twosteps:3@100-900",
         "twice:3@100-900",
@@ -63,7 +65,15 @@ def test_faults_print_as_they_are_written(text: str):
         *("crash", "crash:3", "crash:x@5", "crash:3@1-2", "pause:3@5", "pause:3@5-5", "pause:3@9-5", "loss:5%"),
         *("loss:500%@0-9", "loss:-5%@0-9", "delay:-5@0-9", "partition:0@0-9", "partition:0|x@0-9", "slow:3@0-9"),
         *("meteor:3@0-9", "crash:3@-5", "crash:3@nan", "crash:-3@5", "pause:3@0-inf", "delay:nan@0-9", "slow:3:-4@0-9"),
-        *("partition:-1|2@0-9", "slow:3:inf@0-9", "half:3:1@5", "jump:3:inf@5", "hold:a b:3@0-9", "flicker:3@5"),
+        *(
+            "partition:-1|2@0-9",
+            "slow:3:inf@0-9",
+            "half:3:1@5",
+            "jump:3:inf@5",
+            "hold:a b:3@0-9",
+            "flicker:3@5",
+            "break:3@5",
+        ),
     ],
 )
 def test_impossible_faults_are_refused(text: str):
@@ -71,7 +81,9 @@ def test_impossible_faults_are_refused(text: str):
         parse_faults(text)
 
 
-@pytest.mark.parametrize("text", ["crash:4@5", "pause:9@1-2", "partition:0|7@1-2", "slow:4:1@1-2", "suspect:64@1-2"])
+@pytest.mark.parametrize(
+    "text", ["crash:4@5", "pause:9@1-2", "partition:0|7@1-2", "slow:4:1@1-2", "suspect:64@1-2", "break:0:4@5"]
+)
 def test_faults_of_nodes_that_do_not_exist_are_refused(text: str):
     with pytest.raises(BadInput, match="does not exist"):
         run(text)
@@ -133,6 +145,60 @@ def test_loss_loses_its_share():
     assert complete["deliveries"] == 64 * 64 * 2
     assert figures["deliveries"] < 0.7 * complete["deliveries"]
     assert not of(run("loss:100%@0-1000"), Kind.RECEIVE)
+
+
+def test_a_broken_link_loses_what_is_under_way_on_it_and_nothing_else():
+    plain, (sent, *_) = run(""), of(run(""), Kind.SEND, SOURCE)
+    broken = run(f"break:{SOURCE}:{sent.peer}@{sent.time + 1}")
+    assert len(of(broken, Kind.RECEIVE, sent.peer)) < len(of(plain, Kind.RECEIVE, sent.peer))
+    late = of(run(f"break:{sent.peer}:{SOURCE}@900"), Kind.RECEIVE)
+    assert len(late) == len(of(plain, Kind.RECEIVE)), "nothing was under way any more"
+
+
+def test_both_ends_of_a_broken_link_are_told_and_nobody_else():
+    """Brisa's views are links: what broke is mended, and every node that lost one hears of it."""
+    simulation = prepare(SimConfig("brisa", nodes=8, publishers="1", until=30_000.0, seed=3))
+    world, told = simulation.world, []
+
+    class Told:
+        def __init__(self, machine, node):
+            self._machine, self._node = machine, node
+
+        def __getattr__(self, name):
+            return getattr(self._machine, name)
+
+        def handle(self, now, given):
+            if type(given) is PeerDown:
+                told.append((self._node, given.peer))
+            return self._machine.handle(now, given)
+
+    for node in world.nodes:
+        world.wrap(node, lambda machine, node=node: Told(machine, node))
+    pair = []
+
+    def break_one() -> None:
+        node = next(one for one in world.nodes if any(one in world.links.get(peer, ()) for peer in world.links[one]))
+        peer = next(one for one in sorted(world.links[node]) if node in world.links[one])
+        pair.extend((node, peer))
+        told.clear()
+        world.break_link(node, peer)
+
+    world.at(9_000.0, break_one)
+    world.start()
+    world.run(9_200.0)
+    assert sorted(told) == sorted([tuple(pair), tuple(reversed(pair))])
+
+
+def test_receiving_takes_time_one_packet_after_another():
+    """Three copies that arrive at once at one node are handled a reception apart, in the order they came."""
+    config = SimConfig("srpt", nodes=4, publishers="1", messages=3, window=0.001, transmission=0.0, reception=7.0)
+    slow, fast = (simulate_to_memory(SimConfig(**{**config.to_json(), "reception": cost}))[1] for cost in (7.0, 0.0))
+    child = of(fast, Kind.SEND, of(fast, Kind.PUBLISH)[0].node)[0].peer
+    times = [[event.time for event in of(events, Kind.RECEIVE, child)][:3] for events in (fast, slow)]
+    assert max(times[0]) - min(times[0]) < 0.01
+    assert times[1] == pytest.approx([times[0][0] + 7, times[0][0] + 14, times[0][0] + 21], abs=0.01)
+    counters = [[event.counter for event in of(events, Kind.RECEIVE, child)][:3] for events in (fast, slow)]
+    assert counters[0] == counters[1]
 
 
 def test_duplicates_arrive_twice():

@@ -28,6 +28,19 @@ def test_events_come_out_as_from_a_heap(steps):
     assert scheduler.pop() is None
 
 
+@given(st.lists(DELAYS, max_size=50), st.integers(0, 49))
+def test_what_is_dropped_does_not_come_and_all_else_does(delays, popped):
+    scheduler = Scheduler()
+    events = [(delay, tie) for tie, delay in enumerate(delays)]
+    for event in events:
+        scheduler.push(event)
+    left = sorted(events)[popped:]
+    for _ in range(min(popped, len(events))):
+        scheduler.pop()
+    scheduler.drop(lambda event: event[1] % 2 == 0)
+    assert list(iter(scheduler.pop, None)) == [event for event in left if event[1] % 2]
+
+
 def test_ties_come_out_in_order_of_scheduling():
     scheduler = Scheduler()
     for tie in (2, 1, 3):

@@ -50,6 +50,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 )
 @click.option("--processing", default=1.0, show_default=True, help="Processing time per packet, u.t.")
 @click.option("--transmission", default=1.0, show_default=True, help="Transmission time per packet, u.t.")
+@click.option("--reception", default=0.0, show_default=True, help="Time per packet received, one at a time, u.t.")
 @click.option("--fifo-links", is_flag=True, help="A link delivers in the order of sending, as TCP does.")
 @click.option(
     "--queued-control/--free-control", default=True, help="Whether acknowledgements wait in the output queue."

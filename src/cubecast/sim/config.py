@@ -25,6 +25,7 @@ class SimConfig:
     propagation: str = "constant:100"
     processing: float = 1.0
     transmission: float = 1.0
+    reception: float = 0.0
     fifo_links: bool = False
     queued_control: bool = True
     churn_session: float | None = None
@@ -50,7 +51,7 @@ class SimConfig:
         for name in ("messages", "topics", "contacts"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("processing", "transmission", "payload_bytes", "zipf"):
+        for name in ("processing", "transmission", "reception", "payload_bytes", "zipf"):
             if not 0 <= getattr(self, name) < inf:
                 raise BadInput(f"{name} must be a number from 0 on, not {getattr(self, name)}")
         for name in ("window", "churn_session", "detection_delay", "until", "join_window"):

@@ -6,6 +6,7 @@ from cubecast.ids import NodeId
 from cubecast.protocol.family import Nemesis
 from cubecast.protocol.vcube.topology import mask_of
 from cubecast.sim.faults import (
+    Break,
     ClockJump,
     Crash,
     Cutoff,
@@ -74,6 +75,8 @@ def _fault(
             return [Hold(rng.choice(nemesis.held), rng.choice((100.0, 400.0, 1500.0)), at, until)]
         case "flicker":
             return [Flicker(node, rng.choice([one for one in nodes if one != node]), at)]
+        case "break":
+            return [Break(node, rng.choice([one for one in nodes if one != node]), at)]
         case "twosteps" | "twice" | "late" | "jump":
             return [_inside(rng, kind, node, at, until)]
         case "pause":

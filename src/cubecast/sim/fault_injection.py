@@ -8,6 +8,7 @@ from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.vcube.topology import ids_of, mask_of
 from cubecast.sim.faults import (
+    Break,
     Crash,
     Cutoff,
     Fault,
@@ -56,6 +57,8 @@ def install(faults: Sequence[Fault], world: World, rng: Random, *, detection_del
             case Flicker(node, peer, at):
                 world.at(at, world.suspect, node, peer)
                 world.at(at, world.unsuspect, node, peer)
+            case Break(node, peer, at):
+                world.at(at, world.break_link, node, peer)
         if detection_delay is not None and isinstance(fault, Crash | Restart):
             _report(world, fault.node, fault.at, rng, detection_delay, down=isinstance(fault, Crash))
     _install_inside([fault for fault in faults if isinstance(fault, Inside)], world, rng, detection_delay)

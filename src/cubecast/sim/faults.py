@@ -3,6 +3,7 @@
 Written on the command line as KIND:WHAT@FROM or KIND:WHAT@FROM-UNTIL, separated by commas:
 crash:3@500 · cutoff:3:2@500 (crashes once two more packets are sent) · restart:3@900 ·
 pause:2@100-400 · suspect:3@200-600 (everybody holds node 3 faulty, wrongly) ·
+break:3:5@500 (the connection between 3 and 5 ends, with what is under way on it; both ends are told) ·
 partition:0+1+2|3+4@200-600 · oneway:0+1|2@200-600 (left cannot reach right) · loss:5%@0-1000 · duplicate:2%@0-1000 ·
 delay:50@100-300 (extra u.t.) · slow:3:40@100-300 (extra u.t. on all that node 3 sends) · reorder:30@0-500 ·
 resend:5%@0-1000 (answered or not, it is sent again much later)
@@ -92,6 +93,18 @@ class Partition:
     def __str__(self) -> str:
         sides = "|".join("+".join(map(str, ids_of(side))) for side in (self.left, self.right))
         return f"{'oneway' if self.one_way else 'partition'}:{sides}@{self.at:g}-{self.until:g}"
+
+
+@dataclass(frozen=True)
+class Break:
+    """The connection between two nodes ends: what is under way is lost, and who keeps it is told at once."""
+
+    node: NodeId
+    peer: NodeId
+    at: float
+
+    def __str__(self) -> str:
+        return f"break:{self.node}:{self.peer}@{self.at:g}"
 
 
 class Trouble(StrEnum):
@@ -216,7 +229,7 @@ class ClockJump:
 Ending: TypeAlias = Crash | Cutoff | Half
 OnLinks: TypeAlias = Partition | LinkTrouble | Slow | Hold
 Inside: TypeAlias = Half | TwoSteps | TimersTwice | LateTimers | ClockJump
-Fault: TypeAlias = Ending | Restart | Pause | Suspect | Flicker | OnLinks | Inside
+Fault: TypeAlias = Ending | Restart | Pause | Suspect | Flicker | Break | OnLinks | Inside
 
 
 def parse_faults(text: str) -> tuple[Fault, ...]:
@@ -229,7 +242,7 @@ def _parse(text: str) -> Fault:
         what, _, when = rest.rpartition("@")
         start, _, end = when.partition("-")
         at = _finite(start)
-        if kind in ("crash", "restart", "cutoff", "half", "flicker", "jump"):
+        if kind in ("crash", "restart", "cutoff", "half", "flicker", "break", "jump"):
             if end:
                 raise ValueError("takes one time")
             return _parse_moment(kind, what, at)
@@ -252,6 +265,8 @@ def _parse_moment(kind: str, what: str, at: float) -> Fault:
             return Cutoff(node, int(more), at)
         case "flicker":
             return Flicker(node, _node(more), at)
+        case "break":
+            return Break(node, _node(more), at)
         case "jump":
             ahead = float(more)
             if not abs(ahead) < inf:
@@ -322,7 +337,7 @@ def nodes_of(fault: Fault) -> int:
             return 0
         case Partition(left, right):
             return left | right
-        case Flicker(node, peer):
+        case Flicker(node, peer) | Break(node, peer):
             return 1 << node | 1 << peer
         case _:
             return 1 << fault.node

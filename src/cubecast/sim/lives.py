@@ -206,7 +206,8 @@ class Lives(ABC):
             self._tell_broken(peer, node)
 
     def break_link(self, node: NodeId, peer: NodeId) -> None:
-        """The connection between the two ends; each that keeps it is told."""
+        """The connection between the two ends: what is under way on it is lost, and each that keeps it is told."""
+        self.network.lose(node, peer)
         for one, other in ((node, peer), (peer, node)):
             if other in self.links.get(one, ()):
                 self._tell_broken(one, other)

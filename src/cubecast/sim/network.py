@@ -2,7 +2,8 @@
 
 A packet handed over at time t is processed for `processing`, waits until the queue is free, is transmitted for
 `transmission` and arrives after a drawn propagation delay. The queue is never simulated packet by packet: when it will
-be free is all there is to know. Faults decide, per packet, how many copies arrive and how late.
+be free is all there is to know. Faults decide, per packet, how many copies arrive and how late. Where receiving costs
+time too (`reception`), a node takes the packets that arrived one after another.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,10 @@ from typing import Any
 from cubecast.ids import NodeId
 from cubecast.protocol.contract import messages_in
 from cubecast.sim.delays import Constant, Delay
-from cubecast.sim.scheduler import Scheduler
+from cubecast.sim.scheduler import Event, Scheduler
+
+ARRIVAL = -2
+"""In place of a node: a packet is there and waits until its receiver has dealt with those before it."""
 
 Fate = Callable[[float, NodeId, NodeId, Any], Sequence[float]]
 """(now, source, destination, packet) → extra delay of each copy that arrives; no entry means the packet is lost."""
@@ -28,11 +32,14 @@ class Network:
     queued_control: bool = True
     """Whether control packets wait in the output queue too; the papers' printed queue lengths suggest they did not."""
     scheduler: Scheduler = field(default_factory=Scheduler)
+    reception: float = 0.0
+    """What a node takes per packet it receives, one at a time; 0: it takes them as they come."""
 
     def __post_init__(self) -> None:
         self.free_at = [0.0] * self.size
         self.queued = [0] * self.size  # packets that went through a node's output queue
         self.waited = [0.0] * self.size  # in the output queue, by all packets of a node together
+        self.ready_at = [0.0] * self.size  # when a node is done with the packets that reached it
         self.unqueued = 0  # packets that went past the queues
         self.messages = 0  # publications inside packets, a copy each time
         self.bytes = 0
@@ -42,8 +49,8 @@ class Network:
 
     @property
     def plain(self) -> bool:
-        """Whether `carry` is enough: packets neither get lost nor keep an order nor pass each other."""
-        return self.fate is None and not self.fifo_links and self.queued_control
+        """Whether `carry` is enough: packets neither get lost nor keep an order nor pass each other nor wait."""
+        return self.fate is None and not self.fifo_links and self.queued_control and not self.reception
 
     @property
     def lookahead(self) -> float:
@@ -91,8 +98,27 @@ class Network:
             arrival = self._in_order(source, destination, time + extra) if self.fifo_links else time + extra
             scheduler.tie = tie = scheduler.tie + 1
             copies.append(tie)
-            scheduler.push((arrival, tie, destination, source, packet))
+            if self.reception:
+                scheduler.push((arrival, tie, ARRIVAL, source, (destination, packet)))
+            else:
+                scheduler.push((arrival, tie, destination, source, packet))
         return copies
+
+    def take(self, now: float, tie: int, source: NodeId, waiting: tuple[NodeId, Any]) -> None:
+        """A packet arrived: its receiver deals with it when it is done with those before it."""
+        destination, packet = waiting
+        self.ready_at[destination] = done = max(now, self.ready_at[destination]) + self.reception
+        self.scheduler.push((done, tie, destination, source, packet))
+
+    def lose(self, node: NodeId, peer: NodeId) -> None:
+        """What is under way between these two, in either direction, does not arrive."""
+        ends = ((node, peer), (peer, node))
+
+        def is_lost(event: Event) -> bool:
+            destination = event[4][0] if event[2] == ARRIVAL else event[2]
+            return (event[3], destination) in ends
+
+        self.scheduler.drop(is_lost)
 
     def _departure(self, now: float, source: NodeId, packet: Any) -> float:
         ready = now + self.processing

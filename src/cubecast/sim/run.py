@@ -104,7 +104,8 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
     )  # fmt: skip
     delay = parse_delay(config.propagation, stream(config.seed, "network"), config.nodes)
     fifo = config.fifo_links or family.fifo
-    network = Network(config.nodes, delay, config.processing, config.transmission, fifo, config.queued_control)
+    costs = (config.processing, config.transmission, fifo, config.queued_control)
+    network = Network(config.nodes, delay, *costs, reception=config.reception)
     absent = [node for node in nodes if node not in first]
     options: dict[str, Any] = {"recorder": recorder, "coded": config.coded, "careful": careful, "absent": absent}
     world = World(nodes, make, network, codec_of(family), **options)

@@ -6,6 +6,7 @@ Events are tuples that open with (time, tie), and `tie` is unique, so comparing 
 """
 
 from bisect import insort
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Any, TypeAlias
@@ -46,6 +47,13 @@ class Scheduler:
         """Every event that is still to come, in order."""
         return sorted(chain(self._current[self._index :], *self.buckets.values()))
 
+    def drop(self, is_lost: Callable[[Event], bool]) -> None:
+        """Events that will not come after all. Looks at all of them: for what happens rarely."""
+        self._current = [one for one in self._current[self._index :] if not is_lost(one)]
+        self._index = 0
+        for bucket in self.buckets.values():
+            bucket[:] = [one for one in bucket if not is_lost(one)]
+
     def clear(self) -> None:
         self.buckets.clear()
         self._keys.clear()
@@ -61,7 +69,7 @@ class Scheduler:
     def pop(self) -> Event | None:
         """The earliest event, or None when there is none."""
         index = self._index
-        if index == len(self._current):
+        while index == len(self._current):
             if not self._keys:
                 return None
             self._current_key = heappop(self._keys)

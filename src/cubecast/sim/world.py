@@ -33,7 +33,7 @@ from cubecast.protocol.effects import (
 )
 from cubecast.protocol.inputs import Start, Timer
 from cubecast.sim.lives import CALL, Lives, MachineFactory
-from cubecast.sim.network import Network
+from cubecast.sim.network import ARRIVAL, Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.statistics import Statistics
 from cubecast.sim.windows import Windows, outstanding
@@ -120,7 +120,7 @@ class World(Lives):
                 self._scheduler.push(event)
                 return False
             self.now = time
-            if node == CALL or node in away:
+            if node < 0 or node in away:
                 self._call_or_keep(event)
                 continue
             self.events = events = events + 1
@@ -160,10 +160,12 @@ class World(Lives):
 
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
         """A scheduled call, or a packet for a node that is not there."""
-        _, _, node, sender, packet = event
+        time, tie, node, sender, packet = event
         if node == CALL:
             self.statistics.fold_when_long()
             sender(*packet)
+        elif node == ARRIVAL:
+            self.network.take(time, tie, sender, packet)
         elif node in self.paused:
             self.paused[node].append(event)
 
@@ -211,7 +213,8 @@ class World(Lives):
         if any(self.machines[node].waiting() for node in self.present()):
             return False
         events = self._scheduler.outstanding()
-        return not any(event[2] != CALL and event[4].publication for event in events)
+        packets = (event[4][1] if event[2] == ARRIVAL else event[4] for event in events if event[2] != CALL)
+        return not any(packet.publication for packet in packets)
 
     # Interpreting effects
 
