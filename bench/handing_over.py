@@ -24,7 +24,7 @@ class Nowhere:
 
     sink: Sink
 
-    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         self.sink = sink
         return 1
 

@@ -76,9 +76,14 @@ def test_what_json_says_in_another_way(data, arrives):
     assert envelope.data(envelope.seal(data)) == arrives
 
 
-def test_headers_are_text():
-    with pytest.raises(BadInput, match="headers are text"):
-        envelope.seal(b"", {"a": 1})  # type: ignore[dict-item]
+def test_headers_are_text_numbers_and_booleans():
+    headers = {"text": "ü", "whole": -3, "large": 2**64 - 1, "part": 0.5, "yes": True}
+    message = Message(ORIGIN, 7, envelope.seal(b"", headers))
+    assert message.headers == headers
+    assert [type(value) for value in message.headers.values()] == [str, int, int, float, bool]
+    for wrong in (None, b"bytes", [1], float("inf"), 2**64, -(2**63) - 1):
+        with pytest.raises(BadInput, match=r"^header"):
+            envelope.seal(b"", {"a": wrong})  # type: ignore[dict-item]
 
 
 def test_a_batch_is_a_list_of_messages_made_when_asked_for():

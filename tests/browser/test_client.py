@@ -75,6 +75,24 @@ def test_publish_subscribe_and_types(chromium):
     chromium.run(main())
 
 
+def test_filters(chromium):
+    async def main():
+        async with endpoint() as node, chromium.page(f"{node.origin}/chat") as page:
+            await connected(page)
+            await page.evaluate("async () => { window.s = c.subscribe('room.>', { where: 'n > 1' }); await s.ready; }")
+            for headers in ({"n": 1}, {"n": "2"}, {"n": 2.5, "large": 1 << 60}, {"n": True}, {"n": 3}):
+                node.port.publish("room.a", [envelope.seal("from Python", headers)])
+            await page.evaluate("c.publish('room.b', 1, { headers: { n: 4 } })")
+            got = await page.evaluate("(async () => (await take(s, 3)).map((one) => one.headers.n))()")
+            assert got == [2.5, 3, 4]
+            wrong = await page.evaluate("outcome(() => c.subscribe('t', { where: 'n >' }).ready)")
+            assert wrong["name"] == "BadInput" and "filter, column 4" in wrong["message"]
+            assert (await page.evaluate("outcome(() => c.subscribe('t', { where: 1 }))"))["name"] == "BadInput"
+            assert len(node.port.wires) == 1
+
+    chromium.run(main())
+
+
 def test_ready_comes_when_the_node_says_so(chromium):
     async def main():
         async with endpoint() as node, chromium.page(f"{node.origin}/chat") as page:

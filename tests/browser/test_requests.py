@@ -55,7 +55,7 @@ def test_a_page_asks_and_python_answers(chromium):
         async with node.subscribe("silent"):
             late = await page.evaluate("outcome(() => c.request('silent', 1, { timeout: 50 }))")
             assert late == {"name": "TimeoutError", "message": "nobody answered on silent for 50 ms"}
-        for wrong in ("c.request('', 1)", "c.request('t', undefined)", "c.request('t', 1, { headers: { a: 1 } })"):
+        for wrong in ("c.request('', 1)", "c.request('t', undefined)", "c.request('t', 1, { headers: { a: {} } })"):
             assert (await page.evaluate(f"outcome(() => {wrong})"))["name"] == "BadInput"
 
     with_page(chromium, test)

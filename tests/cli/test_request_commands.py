@@ -49,6 +49,7 @@ def test_what_goes_wrong_is_told_to_whoever_asked(node: RunningNode):
         assert said == "quiet: no answer in 0.05 s; it was asked, and may still be acted on"
     assert "there is no program 'no-such-program'" in complaint("serve", "t", "--", "no-such-program")
     assert "write NAME=VALUE" in complaint("request", "t", "x", "--header", "nothing")
+    assert "a number, true or false" in complaint("pub", "t", "x", "--header", "a:=eu")
 
 
 def heard(node: RunningNode, count: int, *words: object, text: str = "") -> list[dict[str, object]]:
@@ -88,3 +89,23 @@ MISTAKES = {
 @pytest.mark.parametrize(("words", "text", "said"), MISTAKES.values(), ids=MISTAKES)
 def test_mistakes(node: RunningNode, words: tuple[str, ...], text: str, said: str):
     assert said in complaint("pub", "t", *words, "--node", node.address, text=text)
+
+
+def test_filters_on_the_command_line(node: RunningNode):
+    at = ("--node", node.address)
+    with running("sub", "f.*", *at, "--where", "price >= 10", "--count", 1, "--json", errors_too=True) as subscriber:
+        assert subscriber.line() == "subscribed to f.*"
+        cubecast("pub", "f.a", "text is no number", *at, "--header", "price=12")
+        cubecast("pub", "f.a", "cheap", *at, "--header", "price:=9")
+        cubecast("pub", "f.b", "dear", *at, "--header", "price:=12.5", "--header", "new:=true")
+        line = json.loads(subscriber.line())
+        assert (line["data"], line["headers"]) == ("dear", {"price": 12.5, "new": True})
+        assert subscriber.process.wait(DEADLINE) == 0
+    serving = ("serve", "g", *at, "--where", "loud = true", "--", "tr", "a-z", "A-Z")
+    with running(*serving, errors_too=True) as server:
+        assert server.line() == "serving g"
+        assert cubecast("request", "g", "hello", *at, "--header", "loud:=true").stdout == "HELLO\n"
+        assert "no answer in 0.05 s" in complaint("request", "g", "hello", *at, "--within", 0.05)
+    for command in (("sub", "t"), ("serve", "t", "--", "cat")):
+        said = complaint(*command[:2], "--where", "price >= and", *command[2:])
+        assert said.startswith("--where: filter, column 10: expected a value")

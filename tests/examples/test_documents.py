@@ -13,6 +13,7 @@ EXPECTED = {
     "README.md": ["['who is there?', 'bob, who read: who is there?']\n"],
     "docs/quickstart.md": ["chat.room ann hello\n", "42\n", "it works\n"],
     "docs/api.md": ["499500\n"],
+    "docs/filters.md": ["a table\n"],
 }
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
+from cubecast.net.filtering import FilteredSink
 from cubecast.net.log.since import Since
 from cubecast.net.patterns import check_topic, matcher
 from cubecast.net.port import GapNotice, Sink
+from cubecast.protocol.filters import parse
 
 LARGEST = 1 << 20
 
@@ -58,8 +60,9 @@ class BusPort:
         self.closed = False
         self.calls: list[tuple[str, int]] = []
 
-    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         assert since is None, "nothing is kept here"
+        sink = sink if where is None else FilteredSink(sink, parse(where))
         if self.closed:
             raise Closed("the port is closed")
         self._subscribed += 1

@@ -1,7 +1,7 @@
 """Publishing and subscribing through any port: a node in this process, or a connection to one elsewhere."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
@@ -16,6 +16,7 @@ from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
+from cubecast.net.headers import Headers
 from cubecast.net.log.ranges import TopicLog
 from cubecast.net.log.since import PublisherCut, Since, start
 from cubecast.net.patterns import check_pattern, check_topic
@@ -43,7 +44,7 @@ class Client:
         topic: str,
         data: Any,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -64,7 +65,7 @@ class Client:
         if wait is not None:
             await self._reached(wait, topic, accepted, timeout)
 
-    def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
+    def publish_nowait(self, topic: str, data: Any, *, headers: Headers | None = None) -> None:
         """Like `publish`, but raises `NoRoom` instead of waiting."""
         sealed = (seal(data, headers),)
         if not self._port.has_room(topic):
@@ -156,6 +157,7 @@ class Client:
         budget: int = ...,
         patience: float | None = ...,
         since: SinceLike | None = ...,
+        where: str | None = ...,
         on_batch: OnBatch | None = ...,
         on_gap: OnGap | None = ...,
     ) -> Subscription[Message | Gap]: ...
@@ -169,6 +171,7 @@ class Client:
         budget: int = ...,
         patience: float | None = ...,
         since: SinceLike | None = ...,
+        where: str | None = ...,
     ) -> Subscription[Message]: ...
     def subscribe(
         self,
@@ -179,6 +182,7 @@ class Client:
         budget: int = DEFAULT_BUDGET,
         patience: float | None = None,
         since: SinceLike | None = None,
+        where: str | None = None,
         on_batch: OnBatch | None = None,
         on_gap: OnGap | None = None,
     ) -> Subscription[Any]:
@@ -192,8 +196,11 @@ class Client:
         `since` begins in the node's log, at an offset, a time (float or datetime), behind a cut, at the "beginning", or
         "now", and goes on live without a seam. Such a subscription makes nobody wait: when it is slow it reads on in
         the log later.
+
+        `where` is a filter over the topic and the headers, such as `price >= 10 and region in ('eu', 'us')`: what does
+        not match is left out at the node, in the log's past too. `BadInput` with the column for what is no filter.
         """
-        life = Lifecycle(self._port, check_pattern(pattern), None if since is None else start(since))
+        life = Lifecycle(self._port, check_pattern(pattern), None if since is None else start(since), where)
         sink: Inbox | Handover
         if on_batch is not None:
             sink = Handover(life, on_batch, on_gap, self)
@@ -217,9 +224,7 @@ class Client:
 
     # -- questions and answers
 
-    async def request(
-        self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None, timeout: float = 5.0
-    ) -> Message:
+    async def request(self, topic: str, data: Any, *, headers: Headers | None = None, timeout: float = 5.0) -> Message:
         """Publish a question and wait for the first answer.
 
         `RequestFailed` when the handler raised, `NoResponder` at once when nobody is subscribed to the topic.
@@ -236,13 +241,13 @@ class Client:
         """Answer a message that was sent with `request`."""
         await requests.answer(self, message, data)
 
-    def serve(self, pattern: str, handler: Handler, *, concurrency: int = 1) -> Service:
+    def serve(self, pattern: str, handler: Handler, *, concurrency: int = 1, where: str | None = None) -> Service:
         """Answer each request with what the handler, plain or async, returns; closed with the client or by itself.
 
         Every server of a topic gets and answers every request; whoever asks takes the first answer. One request after
-        the other, or up to `concurrency` at a time.
+        the other, or up to `concurrency` at a time. With `where` only those whose headers match.
         """
-        subscription = self.subscribe(pattern, gaps="ignore")
+        subscription = self.subscribe(pattern, gaps="ignore", where=where)
         service = Service(self, subscription, handler, self._services.discard, concurrency)
         self._services.add(service)
         return service

@@ -15,24 +15,22 @@ from typing import Any, Final
 import msgspec
 
 from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.net.headers import HEADED, MARK, Headers, HeaderValue, checked
 from cubecast.net.security.stamp import OPENING, split
 
-MARK: Final = 0xC1
-"""A byte that neither UTF-8, JSON nor MessagePack ever begins with."""
 BYTES: Final = 0
 TEXT: Final = 1
 JSON: Final = 2
-HEADED: Final = 3
 
 _PREFIXES: Final = tuple(bytes([MARK, kind]) for kind in range(4))
 _first: Final = itemgetter(0)
 _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 _encode_headed = msgspec.msgpack.Encoder().encode
-_decode_headed = msgspec.msgpack.Decoder(tuple[dict[str, str], int, bytes]).decode
+_decode_headed = msgspec.msgpack.Decoder(tuple[dict[str, str | bool | int | float], int, bytes]).decode
 
 
-def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
+def seal(data: Any, headers: Headers | None = None) -> bytes:
     """Bytes and text as they are, everything else as JSON."""
     if headers is None and type(data) is bytes and data and data[0] != MARK:
         return data
@@ -40,7 +38,7 @@ def seal(data: Any, headers: Mapping[str, str] | None = None) -> bytes:
     if not headers:
         return _PREFIXES[kind] + body
     try:
-        return _PREFIXES[HEADED] + _encode_headed((_checked(headers), kind, body))
+        return _PREFIXES[HEADED] + _encode_headed((checked(headers), kind, body))
     except UnicodeEncodeError:
         raise BadInput("headers must be valid Unicode") from None
 
@@ -92,7 +90,7 @@ def body(sealed: bytes) -> bytes:
     return sealed if sealed and sealed[0] != MARK else _open(sealed)[2]
 
 
-def headers(sealed: bytes) -> dict[str, str]:
+def headers(sealed: bytes) -> dict[str, HeaderValue]:
     return {} if sealed and sealed[0] != MARK else _open(sealed)[0]
 
 
@@ -160,13 +158,6 @@ def _check_json(data: Any) -> None:
         _check_json([getattr(data, name) for name in data.__struct_fields__])
 
 
-def _checked(headers: Mapping[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise BadInput(f"headers are text to text, not {name!r}: {value!r}")
-    return dict(headers)
-
-
 def _split(sealed: bytes) -> tuple[str | None, bytes]:
     try:
         return split(sealed)
@@ -174,7 +165,7 @@ def _split(sealed: bytes) -> tuple[str | None, bytes]:
         raise RemoteProtocolError(f"a garbled stamp: {error}") from None
 
 
-def _open(sealed: bytes) -> tuple[dict[str, str], int, bytes]:
+def _open(sealed: bytes) -> tuple[dict[str, HeaderValue], int, bytes]:
     if sealed[:2] == OPENING:
         sealed = _split(sealed)[1]
         if sealed and sealed[0] != MARK:

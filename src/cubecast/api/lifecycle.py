@@ -9,9 +9,10 @@ from cubecast.net.port import Port, Sink
 class Lifecycle:
     """What is common to subscriptions, however their messages are handed over."""
 
-    def __init__(self, port: Port, pattern: str, since: Since | None = None) -> None:
+    def __init__(self, port: Port, pattern: str, since: Since | None = None, where: str | None = None) -> None:
         self.pattern = pattern
         self.since = since
+        self.where = where
         self.changed = Bell()
         self.ended = False
         self.error: CubecastError | None = None
@@ -20,10 +21,10 @@ class Lifecycle:
         self._ready = self._live = self.is_paused = False
 
     def open(self, sink: Sink) -> None:
-        if self.since is None:
+        if self.since is None and self.where is None:
             number = self._port.subscribe(self.pattern, sink)
         else:
-            number = self._port.subscribe(self.pattern, sink, self.since)
+            number = self._port.subscribe(self.pattern, sink, self.since, self.where)
         self._number = number
         if self.is_paused:
             self._port.pause(number)

@@ -2,11 +2,13 @@
 
 import asyncio
 import importlib
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from cubecast.api import envelope
 from cubecast.errors import BadInput, RemoteProtocolError
+from cubecast.net.headers import HeaderValue
 from cubecast.net.log.ranges import LogPiece
 from cubecast.net.port import Port
 
@@ -98,6 +100,12 @@ def _opened(topic: str, piece: LogPiece) -> "pa.RecordBatch":
 def _content(sealed: bytes) -> tuple[bytes, list[tuple[str, str]] | None]:
     """A garbled message is kept as it is: reading a log does not end at one."""
     try:
-        return envelope.body(sealed), list(envelope.headers(sealed).items()) or None
+        headers = [(name, _written(value)) for name, value in envelope.headers(sealed).items()]
+        return envelope.body(sealed), headers or None
     except RemoteProtocolError:
         return sealed, None
+
+
+def _written(value: HeaderValue) -> str:
+    """A column of maps has one type: numbers and booleans stand there as JSON writes them."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -14,6 +14,7 @@ import msgspec
 from cubecast.api import envelope
 from cubecast.errors import Closed, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.net.headers import HeaderValue
 
 
 class Replier(Protocol):
@@ -77,7 +78,8 @@ class Message(msgspec.Struct, gc=False, eq=False):
         return envelope.data(self.sealed)
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> dict[str, HeaderValue]:
+        """Text, numbers and booleans by name."""
         return envelope.headers(self.sealed)
 
     @property

@@ -8,12 +8,13 @@ not asked.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from cubecast.api.envelope import seal
 from cubecast.api.message import Batch, Message
 from cubecast.errors import BadInput, Closed, CubecastError, NoResponder, RemoteProtocolError, RequestFailed
+from cubecast.net.headers import Headers
 
 if TYPE_CHECKING:
     from cubecast.api.client import Client
@@ -34,7 +35,7 @@ class Requests:
         self._open: dict[str, asyncio.Future[Message]] = {}
         self._inbox: Subscription[Any] | None = None
 
-    async def ask(self, topic: str, data: Any, headers: Mapping[str, str] | None, timeout: float) -> Message:
+    async def ask(self, topic: str, data: Any, headers: Headers | None, timeout: float) -> Message:
         question = secrets.token_hex(8)
         asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: question}
         sealed, is_asked = seal(data, asking), False
@@ -64,7 +65,7 @@ class Requests:
     def _on_answers(self, batch: Batch) -> None:
         for message in batch:
             try:
-                question = message.headers.get(CORRELATION, "")
+                question = str(message.headers.get(CORRELATION, ""))
             except RemoteProtocolError:
                 continue  # anybody may publish to an inbox; what is no answer answers nothing
             answer = self._open.get(question)
@@ -94,12 +95,12 @@ def _give_up(topic: str, left: asyncio.Future[bool], answer: asyncio.Future[Mess
 def _checked(answer: Message) -> Message:
     failure = answer.headers.get(FAILURE)
     if failure is not None:
-        raise RequestFailed(failure)
+        raise RequestFailed(str(failure))
     return answer
 
 
-def is_request(headers: Mapping[str, str]) -> bool:
-    return headers.get(REPLY_TO, "").startswith(INBOX)
+def is_request(headers: Headers) -> bool:
+    return str(headers.get(REPLY_TO, "")).startswith(INBOX)
 
 
 async def answer(client: "Client", message: Message, data: Any, failure: str | None = None) -> None:
@@ -111,7 +112,7 @@ async def answer(client: "Client", message: Message, data: Any, failure: str | N
     headers = {CORRELATION: found.get(CORRELATION, "")}
     if failure is not None:
         headers[FAILURE] = failure
-    await client.publish(found[REPLY_TO], data, headers=headers)
+    await client.publish(str(found[REPLY_TO]), data, headers=headers)
 
 
 class Service:

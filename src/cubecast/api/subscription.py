@@ -111,8 +111,9 @@ class Subscription(Generic[Event]):
             why = "" if self._life.error is None else f": {self._life.error}"
             return f"<Subscription to {self.pattern!r}, ended{why}>"
         since = "" if self._life.since is None else f" since {self._life.since}"
+        where = "" if self._life.where is None else f" where {self._life.where}"
         waiting = f", {self.held} bytes to read" if isinstance(self._sink, Inbox) else ", calls a function"
-        return f"<Subscription to {self.pattern!r}{since}{waiting}>"
+        return f"<Subscription to {self.pattern!r}{where}{since}{waiting}>"
 
     def _inbox(self) -> Inbox:
         if isinstance(self._sink, Inbox):

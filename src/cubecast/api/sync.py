@@ -12,7 +12,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -24,6 +24,7 @@ from cubecast.api.requests import Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed
 from cubecast.net.client import complain, warn
+from cubecast.net.headers import Headers
 from cubecast.net.log.ranges import TopicLog
 from cubecast.net.log.since import PublisherCut
 from cubecast.net.outbox import Uncertain
@@ -212,7 +213,7 @@ class SyncClient:
         topic: str,
         data: Any,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         wait: Wait | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -228,7 +229,7 @@ class SyncClient:
     ) -> None:
         self._thread.run(self._client.publish_batch(topic, list(batch), wait=wait, timeout=timeout))
 
-    def publish_nowait(self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None) -> None:
+    def publish_nowait(self, topic: str, data: Any, *, headers: Headers | None = None) -> None:
         """Like `publish`, but raises `NoRoom` instead of waiting for room."""
 
         async def publish() -> None:
@@ -256,12 +257,12 @@ class SyncClient:
 
         return SyncSubscription(self._thread, self._thread.run(open_it()))
 
-    def request(
-        self, topic: str, data: Any, *, headers: Mapping[str, str] | None = None, timeout: float = 5.0
-    ) -> Message:
+    def request(self, topic: str, data: Any, *, headers: Headers | None = None, timeout: float = 5.0) -> Message:
         return self._thread.run(self._client.request(topic, data, headers=headers, timeout=timeout))
 
-    def serve(self, pattern: str, handler: Callable[[Message], Any], *, concurrency: int = 1) -> "SyncService":
+    def serve(
+        self, pattern: str, handler: Callable[[Message], Any], *, concurrency: int = 1, where: str | None = None
+    ) -> "SyncService":
         """Answer each request with what the handler returns; it is called in a thread of its own and may block."""
 
         threads = concurrent.futures.ThreadPoolExecutor(max(1, concurrency), "cubecast-serve")
@@ -270,7 +271,7 @@ class SyncClient:
             return await asyncio.get_running_loop().run_in_executor(threads, handler, message)
 
         async def open_it() -> Service:
-            return self._client.serve(pattern, answer, concurrency=concurrency)
+            return self._client.serve(pattern, answer, concurrency=concurrency, where=where)
 
         return SyncService(self._thread, self._thread.run(open_it()), threads)
 

@@ -12,9 +12,16 @@ from typing import Any
 import click
 
 from cubecast.errors import BadInput
+from cubecast.net.headers import HeaderValue, checked
 
 _OPTIONS = (
-    click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every message."),
+    click.option(
+        "--header",
+        "headers",
+        metavar="NAME=TEXT",
+        multiple=True,
+        help="A header of every message; NAME:=VALUE for a number, true or false.",
+    ),
     click.option(
         "--file",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -84,11 +91,23 @@ def _no_number(text: str) -> None:
     raise ValueError(f"it has no {text}")
 
 
-def parsed_headers(pairs: tuple[str, ...]) -> dict[str, str] | None:
-    found = {}
+def parsed_headers(pairs: tuple[str, ...]) -> dict[str, HeaderValue] | None:
+    found: dict[str, HeaderValue] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
+        is_typed = name.endswith(":")
+        name = name.removesuffix(":")
         if not name or not equals:
-            raise BadInput(f"--header {pair}: write NAME=VALUE")
-        found[name] = value
-    return found or None
+            raise BadInput(f"--header {pair}: write NAME=VALUE, or NAME:=VALUE for a number, true or false")
+        found[name] = _typed(pair, value) if is_typed else value
+    return checked(found) or None
+
+
+def _typed(pair: str, text: str) -> HeaderValue:
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, str | bool | int | float):
+        raise BadInput(f"--header {pair}: behind := comes a number, true or false; write NAME=VALUE for text")
+    return value

@@ -10,6 +10,7 @@ from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, print_json
 from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.errors import BadInput
+from cubecast.net.headers import Headers
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_topic
 
@@ -20,6 +21,7 @@ Examples:
   seq 1000 | cubecast pub numbers --rate 100
   cubecast pub orders --jsonl < orders.jsonl
   cubecast pub pictures --file cat.jpg --header type=image/jpeg
+  cubecast pub orders.new '2 apples' --header region=eu --header price:=12.5
 """
 STABLE_WITHIN = 30.0
 """Seconds the last messages have to reach everybody."""
@@ -58,7 +60,7 @@ def pub(
 
 
 async def _publish(
-    topic: str, contents: Contents, headers: dict[str, str] | None, rate: float | None, where: dict[str, Any]
+    topic: str, contents: Contents, headers: Headers | None, rate: float | None, where: dict[str, Any]
 ) -> int:
     refused: list[str] = []
     async with connecting(**where, on_refused=refused.append) as client:

@@ -10,6 +10,7 @@ from cubecast.cli.common import print_json, say
 from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.cli.messages import as_json, as_text
 from cubecast.errors import CubecastError
+from cubecast.net.headers import Headers
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_topic
 
@@ -53,7 +54,7 @@ def request(
 async def _ask(
     topic: str,
     contents: Contents,
-    headers: dict[str, str] | None,
+    headers: Headers | None,
     within: float,
     wants_json: bool,
     where: dict[str, Any],

@@ -13,6 +13,7 @@ import click
 from cubecast.api.message import Message
 from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import complain
+from cubecast.cli.filters import check_filter, where_option
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_pattern
@@ -34,34 +35,44 @@ MOST_COMPLAINT = 500
 @click.option(
     "--within", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True, help="Seconds for each."
 )
+@where_option
 @client_options
-def serve(pattern: str, command: tuple[str, ...], concurrency: int, within: float, **where: Any) -> None:
+def serve(
+    pattern: str,
+    command: tuple[str, ...],
+    concurrency: int,
+    within: float,
+    filter_text: str | None,
+    **where: Any,
+) -> None:
     """Answer every request on TOPIC with what COMMAND prints, until stopped.
 
     COMMAND is run once per request, without a shell, and reads the request on standard input. When it fails, whoever
     asked gets an error with what it wrote on standard error. Every server of a topic answers; the first answer counts.
     """
     check_pattern(pattern)
+    check_filter(filter_text)
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r} to answer with")
-    run(_serve(pattern, command, concurrency, within, where))
+    choice = {"concurrency": concurrency, "where": filter_text}
+    run(_serve(pattern, command, choice, within, where))
 
 
 async def _serve(
-    pattern: str, command: tuple[str, ...], concurrency: int, within: float, where: dict[str, Any]
+    pattern: str, command: tuple[str, ...], choice: dict[str, Any], within: float, where: dict[str, Any]
 ) -> None:
     stopped = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows: Ctrl-C ends it less politely
             asyncio.get_running_loop().add_signal_handler(name, stopped.set)
 
-    threads = ThreadPoolExecutor(concurrency)
+    threads = ThreadPoolExecutor(choice["concurrency"])
 
     async def answer(message: Message) -> str | bytes:
         return await asyncio.get_running_loop().run_in_executor(threads, _output, command, message.body(), within)
 
     async with connecting(**where) as client:
-        service = client.serve(pattern, answer, concurrency=concurrency)
+        service = client.serve(pattern, answer, **choice)
         await service.ready()
         complain(f"serving {pattern}")
         stopping, ended = asyncio.ensure_future(stopped.wait()), asyncio.ensure_future(service.ended())

@@ -10,8 +10,9 @@ import click
 from cubecast.api.message import Gap
 from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import complain, print_json, say
+from cubecast.cli.filters import check_filter, where_option
 from cubecast.cli.messages import as_json, as_text
-from cubecast.net.log.since import Since, parse
+from cubecast.net.log.since import parse
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_pattern, is_pattern
 
@@ -22,6 +23,7 @@ Examples:
   cubecast sub 'orders.>' --count 10 --json
   cubecast sub greetings --since beginning
   cubecast sub greetings --since 2026-01-31T12:00
+  cubecast sub 'orders.>' --where "price >= 10 and region in ('eu', 'us')"
 """
 
 
@@ -30,19 +32,23 @@ Examples:
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object per message and line.")
 @click.option("--since", metavar="PLACE", help="Begin in the node's log: beginning, now, an offset, a date and time.")
+@where_option
 @client_options
-def sub(pattern: str, count: int | None, is_json: bool, since: str | None, **where: Any) -> None:
+def sub(
+    pattern: str, count: int | None, is_json: bool, since: str | None, filter_text: str | None, **where: Any
+) -> None:
     """Print the messages of TOPIC, one a line, until stopped. In TOPIC * stands for one word, a final > for the rest.
 
     What will not come although it was published is announced on standard error, before what follows it.
     """
     check_pattern(pattern)
-    place = None if since is None else parse(since)
-    run(_print(pattern, place, count, is_json, where))
+    check_filter(filter_text)
+    choice = {"since": None if since is None else parse(since), "where": filter_text}
+    run(_print(pattern, choice, count, is_json, where))
 
 
-async def _print(pattern: str, since: Since | None, count: int | None, is_json: bool, where: dict[str, Any]) -> None:
-    async with connecting(**where) as client, client.subscribe(pattern, since=since) as subscription:
+async def _print(pattern: str, choice: dict[str, Any], count: int | None, is_json: bool, where: dict[str, Any]) -> None:
+    async with connecting(**where) as client, client.subscribe(pattern, **choice) as subscription:
         for name in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError):  # Windows: Ctrl-C ends it less politely
                 asyncio.get_running_loop().add_signal_handler(name, subscription.close)

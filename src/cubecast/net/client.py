@@ -192,9 +192,9 @@ class ClientPort:
 
     # The port
 
-    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         self._check_open()
-        return self._subscriptions.subscribe(pattern, sink, since)
+        return self._subscriptions.subscribe(pattern, sink, since, where)
 
     def unsubscribe(self, subscription: int) -> None:
         self._subscriptions.unsubscribe(subscription)

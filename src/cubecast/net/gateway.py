@@ -8,6 +8,7 @@ the client has credit for. They are taken in the order they came, whatever their
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 from cubecast.errors import BadInput, CubecastError, NotKept, OutcomeUnknown, RemoteProtocolError
@@ -45,7 +46,7 @@ from cubecast.net.log.since import FromCut, Since
 from cubecast.net.pieces import weight
 from cubecast.net.port import Port
 from cubecast.net.security.buckets import Bucket
-from cubecast.net.security.holdings import CUT_ENTRY, SUBSCRIPTION, Holdings, Share
+from cubecast.net.security.holdings import CUT_ENTRY, FILTER_CHARACTER, SUBSCRIPTION, Holdings, Share
 from cubecast.net.security.settings import Limits
 from cubecast.net.slices import Slices
 from cubecast.net.status import fitting
@@ -221,6 +222,7 @@ class Gateway:
     def _opened(self, message: Subscribe, sink: ClientSink) -> int:
         """Whether there is memory for it is asked first."""
         size = SUBSCRIPTION + (CUT_ENTRY * len(message.since.known) if isinstance(message.since, FromCut) else 0)
+        size += FILTER_CHARACTER * len(message.where or "")
         self._share.take(size)
         try:
             number = self._open_at_port(message, sink)
@@ -231,19 +233,21 @@ class Gateway:
         return number
 
     def _open_at_port(self, message: Subscribe, sink: ClientSink) -> int:
-        since = message.since
+        since, subscribe = message.since, self._port.subscribe
+        if message.where is not None:
+            subscribe = partial(subscribe, where=message.where)
         if since is None:
-            return self._port.subscribe(message.pattern, sink)
+            return subscribe(message.pattern, sink)
         resumes = isinstance(since, FromCut) and since.resumes
         try:
             sink.known = self._checked(since)
-            number = self._port.subscribe(message.pattern, sink, since)
+            number = subscribe(message.pattern, sink, since)
         except NotKept:
             if not resumes:
                 raise
             sink.known = 0
             self.send(Resumed(message.subscription, is_complete=False))
-            return self._port.subscribe(message.pattern, sink)
+            return subscribe(message.pattern, sink)
         if resumes:
             self.send(Resumed(message.subscription, is_complete=True))
         return number

@@ -23,6 +23,8 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=1):
     subscription: int
     pattern: str
     since: Since | None = None
+    where: str | None = None
+    """A filter; what does not match it is not sent."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=2):

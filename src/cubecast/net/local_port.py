@@ -11,6 +11,7 @@ from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
+from cubecast.net.filtering import FilteredSink
 from cubecast.net.following import Following
 from cubecast.net.log.ranges import LogPiece, TopicLog, cut_up_to, list_topics, place_behind, read_piece
 from cubecast.net.log.reading import History
@@ -28,6 +29,7 @@ from cubecast.net.subscriptions import NOBODY, Subscriptions
 from cubecast.net.turn import Turn
 from cubecast.protocol.effects import Acknowledged
 from cubecast.protocol.families import find
+from cubecast.protocol.filters import parse
 from cubecast.protocol.inputs import Follow
 from cubecast.wire.codec import MAX_PACKET_BYTES
 
@@ -91,13 +93,16 @@ class LocalPort:
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         self._check_open()
+        wanted = None if where is None else parse(where)
         if is_pattern(pattern) and Follow not in self._requests:
             raise BadInput(f"{self._config.protocol} follows no patterns; name the topics, or run cubecast")
-        replay = None if since is None else self._replay(pattern, sink, since)
-        number = self._subscriptions.open(pattern, replay or sink)
-        if replay is not None:
+        if since is None:
+            number = self._subscriptions.open(pattern, sink, wanted)
+        else:  # a reader of the log has to see all of it pass
+            replay = self._replay(pattern, sink if wanted is None else FilteredSink(sink, wanted), since)
+            number = self._subscriptions.open(pattern, replay)
             self._replays[number] = replay
             replay.start()
         if is_pattern(pattern):
@@ -311,8 +316,10 @@ class LocalPort:
         if recorder is None:
             audience = self._subscriptions.by_topic.get(topic)
             if audience is not None:
-                for subscription in audience.everybody():
+                for subscription in audience.unfiltered():
                     subscription.sink.on_batch(topic, message, payloads)
+                if audience.filtered is not None:
+                    audience.filtered.deliver(topic, message, payloads, None)
         elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
 

@@ -73,10 +73,11 @@ class Sink(Protocol):
 
 
 class Port(Protocol):
-    def subscribe(self, pattern: str, sink: Sink, since: "Since | None" = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: "Since | None" = None, where: str | None = None) -> int:
         """Open a subscription to a topic, or to all that match; the number names it in the calls below.
 
         With `since` it begins there in the node's log, never slows anybody down, and reads on in the log when paused.
+        With `where` it gets only what this filter matches; BadInput with the column when it is none.
         """
 
     def unsubscribe(self, subscription: int) -> None: ...

@@ -38,6 +38,7 @@ from cubecast.net.log.since import (
 )
 from cubecast.net.patterns import check_pattern
 from cubecast.net.port import GapNotice, Logged, Sink
+from cubecast.protocol.filters import parse
 
 _ERRORS: dict[str, type[CubecastError]] = {
     kind.__name__: kind for kind in (BadInput, Closed, DamagedLog, Forgotten, NotKept, NotPermitted, OutcomeUnknown)
@@ -58,10 +59,11 @@ class RemoteSubscription:
         "pattern",
         "since",
         "sink",
+        "where",
     )
 
-    def __init__(self, pattern: str, sink: Sink, since: Since | None = None) -> None:
-        self.pattern, self.sink, self.since = pattern, sink, since
+    def __init__(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> None:
+        self.pattern, self.sink, self.since, self.where = pattern, sink, since, where
         self.is_paused = False
         self.is_partial = False
         """Moved to another node whose subscription is not complete yet."""
@@ -129,10 +131,12 @@ class RemoteSubscriptions:
         self._numbers = 0
         self._moved = ""
 
-    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
+        if where is not None:
+            parse(where)  # BadInput here and now, although the node reads it too
         self._numbers += 1
-        self._all[self._numbers] = RemoteSubscription(check_pattern(pattern), sink, since)
-        self._send(Subscribe(self._numbers, pattern, since))
+        self._all[self._numbers] = RemoteSubscription(check_pattern(pattern), sink, since, where)
+        self._send(Subscribe(self._numbers, pattern, since, where))
         return self._numbers
 
     def unsubscribe(self, number: int) -> None:
@@ -154,12 +158,12 @@ class RemoteSubscriptions:
     def open_all(self) -> None:
         """At a node that knows nothing of them."""
         for number, one in self._all.items():
-            where = one.elsewhere()
-            one.is_live_only, one.is_asking_a_log = False, where is not None and not isinstance(where, FromCut)
-            self._open(number, one, where)
+            since = one.elsewhere()
+            one.is_live_only, one.is_asking_a_log = False, since is not None and not isinstance(since, FromCut)
+            self._open(number, one, since)
 
-    def _open(self, number: int, one: RemoteSubscription, where: Since | None) -> None:
-        self._send(Subscribe(number, one.pattern, where))
+    def _open(self, number: int, one: RemoteSubscription, since: Since | None) -> None:
+        self._send(Subscribe(number, one.pattern, since, one.where))
         if one.is_paused:
             self._send(Pause(number))
 

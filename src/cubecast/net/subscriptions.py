@@ -8,8 +8,10 @@ from typing import Final
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
+from cubecast.net.filtering import FilteredSubscriptions
 from cubecast.net.patterns import Selection, covers, is_pattern, matcher
 from cubecast.net.port import COMPLETE, GapNotice, Logged, Sink
+from cubecast.protocol.filters import Filter
 
 
 @dataclass(eq=False)
@@ -18,6 +20,8 @@ class Subscription:
     matches: Callable[[Topic], bool]
     sink: Sink
     is_wild: bool
+    where: Filter | None = None
+    """What it wants of its topics, where the node has to choose for it."""
     topics: dict[Topic, None] = field(default_factory=dict)
     is_paused: bool = False
     was_ready: bool = False
@@ -26,11 +30,14 @@ class Subscription:
 class Audience:
     """Who hears of one topic. Coming, going and pausing cost the same however many there are."""
 
-    __slots__ = ("_everybody", "_members", "named", "paused")
+    __slots__ = ("_everybody", "_members", "_unfiltered", "filtered", "named", "paused")
 
     def __init__(self) -> None:
         self._members: dict[Subscription, None] = {}
         self._everybody: tuple[Subscription, ...] | None = ()
+        self._unfiltered: tuple[Subscription, ...] = ()
+        self.filtered: FilteredSubscriptions[Subscription] | None = None
+        """Those that want some of it only."""
         self.named = 0
         """Those that spell the topic."""
         self.paused = 0
@@ -39,17 +46,36 @@ class Audience:
         """Made anew after changes, never changed: a sink that has had enough unsubscribes while it is called."""
         if self._everybody is None:
             self._everybody = tuple(self._members)
+            self._unfiltered = (
+                self._everybody
+                if self.filtered is None
+                else tuple([one for one in self._everybody if one.where is None])
+            )
         return self._everybody
+
+    def unfiltered(self) -> tuple[Subscription, ...]:
+        """Those that want all of it."""
+        if self._everybody is None:
+            self.everybody()
+        return self._unfiltered
 
     def add(self, one: Subscription) -> None:
         self._members[one] = None
         self._everybody = None
+        if one.where is not None:
+            if self.filtered is None:
+                self.filtered = FilteredSubscriptions()
+            self.filtered.add(one, one.where)
         self.named += not one.is_wild
         self.paused += one.is_paused
 
     def remove(self, one: Subscription) -> None:
         del self._members[one]
         self._everybody = None
+        if one.where is not None and self.filtered is not None:
+            self.filtered.remove(one)
+            if not len(self.filtered):
+                self.filtered = None
         self.named -= not one.is_wild
         self.paused -= one.is_paused
 
@@ -79,9 +105,9 @@ class Subscriptions:
 
     # Coming and going
 
-    def open(self, pattern: str, sink: Sink) -> int:
+    def open(self, pattern: str, sink: Sink, where: Filter | None = None) -> int:
         """Raises BadInput for what is no pattern."""
-        subscription = Subscription(pattern, matcher(pattern), sink, is_pattern(pattern))
+        subscription = Subscription(pattern, matcher(pattern), sink, is_pattern(pattern), where)
         self._numbers += 1
         self._all[self._numbers] = subscription
         if subscription.is_wild:
@@ -163,11 +189,14 @@ class Subscriptions:
     def deliver(
         self, topic: Topic, message: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
     ) -> None:
-        for subscription in self.by_topic.get(topic, NOBODY).everybody():
+        audience = self.by_topic.get(topic, NOBODY)
+        for subscription in audience.unfiltered():
             if logged is None:
                 subscription.sink.on_batch(topic, message, payloads)
             else:
                 subscription.sink.on_batch(topic, message, payloads, logged)
+        if audience.filtered is not None:
+            audience.filtered.deliver(topic, message, payloads, logged)
 
     def reopened(self) -> None:
         """The node lives on as another incarnation: until each topic is confirmed anew, something may be missing."""

@@ -18,10 +18,11 @@ export function testPlainBytesTravelAsTheyAreAndAreCopied() {
   same([...sealed], [1, 2, 3]);
 }
 
-export function testHeadersAreTextToText() {
+export function testHeadersAreTextNumbersAndBooleans() {
   same(open(seal("x", { a: "1", ü: "2" })).headers, { a: "1", ü: "2" });
+  same(open(seal("x", { a: 1, b: -2.5, c: true })).headers, { a: 1, b: -2.5, c: true });
   same(open(seal("x", {})).headers, {});
-  throws("BadInput", () => seal("x", { a: 1 }));
+  for (const wrong of [null, NaN, Infinity, {}, [1], 10n, () => 1]) throws("BadInput", () => seal("x", { a: wrong }));
 }
 
 export function testWhatCannotBeSaidIsRefused() {

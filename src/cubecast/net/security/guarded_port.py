@@ -44,11 +44,11 @@ class GuardedPort:
 
     # Subscribing
 
-    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None) -> int:
+    def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         self.principal.check(Action.SUBSCRIBE, pattern)
         if not is_pattern(pattern):
             self._shares.take(self.principal, pattern, self._most_topics)
-        number = self._port.subscribe(pattern, sink, since)
+        number = self._port.subscribe(pattern, sink, since, where)
         self._subscribed[number] = pattern, sink
         return number
 

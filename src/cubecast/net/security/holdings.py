@@ -14,6 +14,8 @@ SUBSCRIPTION = 2 << 10
 """Bytes that an open subscription takes, at the node and in what it tells the others."""
 CUT_ENTRY = 512
 """Bytes for a publisher in the cut a subscription began with."""
+FILTER_CHARACTER = 128
+"""Bytes for each character of a filter: terms, domains, and their places in an index."""
 
 
 class Asks(Protocol):

@@ -45,7 +45,7 @@ const WAITS = [undefined, "taken", "durable", "stable"];
  */
 
 /**
- * @typedef {{ headers?: Record<string, string>, wait?: "taken" | "durable" | "stable",
+ * @typedef {{ headers?: Record<string, import("./envelope.js").HeaderValue>, wait?: "taken" | "durable" | "stable",
  *   asking?: import("./outbox.js").Waiter }} PublishOptions `asking` is for `request`: told whether anybody is subscribed
  */
 /** @typedef {"connected" | "looking" | "closed"} State */
@@ -201,7 +201,7 @@ export class Client extends EventTarget {
    * nobody is subscribed to the topic, a DOMException named TimeoutError when nobody answers in time.
    * @param {string} topic
    * @param {any} data
-   * @param {{ headers?: Record<string, string>, timeout?: number }} [options] 5000 milliseconds
+   * @param {{ headers?: Record<string, import("./envelope.js").HeaderValue>, timeout?: number }} [options] 5000 milliseconds
    * @returns {Promise<import("./events.js").Message>}
    */
   request(topic, data, { headers = {}, timeout = 5000 } = {}) {
@@ -217,10 +217,11 @@ export class Client extends EventTarget {
    * Answer each request with what the handler returns, or what its promise does; until the service or the client closes.
    * @param {string} pattern
    * @param {(message: import("./events.js").Message) => any} handler
+   * @param {{ where?: string }} [options] a filter: only requests whose headers match are answered
    */
-  serve(pattern, handler) {
+  serve(pattern, handler, { where } = {}) {
     if (typeof handler !== "function") throw new BadInput("a handler is a function");
-    return new Service(this, this.subscribe(pattern, { gaps: "ignore" }), handler);
+    return new Service(this, this.subscribe(pattern, { gaps: "ignore", where }), handler);
   }
 
   // The connection

@@ -17,11 +17,12 @@ const HEADED = 3;
 const STAMPED = 4;
 const LONE_SURROGATE = /[^\\](?:\\\\)*\\ud[89a-f]/;
 
-/** @typedef {{ kind: number, headers: Record<string, string>, body: Uint8Array }} Opened */
+/** @typedef {string | number | bigint | boolean} HeaderValue what arrives beyond 2^53 is a bigint */
+/** @typedef {{ kind: number, headers: Record<string, HeaderValue>, body: Uint8Array }} Opened */
 
 /**
  * @param {any} data bytes (Uint8Array, another view, ArrayBuffer) and text as they are, everything else as JSON
- * @param {Record<string, string>} [headers]
+ * @param {Record<string, HeaderValue>} [headers]
  * @returns {Uint8Array}
  */
 export function seal(data, headers) {
@@ -29,7 +30,7 @@ export function seal(data, headers) {
   const names = headers ? Object.keys(headers) : [];
   if (!names.length) return kind === BYTES && body.length && body[0] !== MARK ? body : marked(kind, body);
   for (const name of names) {
-    if (typeof headers[name] !== "string") throw new BadInput(`headers are text to text; ${name} is none`);
+    if (!isValue(headers[name])) throw new BadInput(`headers are text, finite numbers or booleans; ${name} is none`);
   }
   return marked(HEADED, encode([headers, kind, body]));
 }
@@ -89,14 +90,19 @@ export function open(stamped) {
   return { kind: content[1], headers: { ...content[0] }, body: content[2] };
 }
 
+/** @param {any} value */
+function isValue(value) {
+  return ["string", "boolean"].includes(typeof value) || Number.isFinite(value);
+}
+
 /** @param {any} content */
 function isHeaded(content) {
   if (!Array.isArray(content) || content.length !== 3) return false;
   const [headers, kind, body] = content;
-  const isText = headers !== null && typeof headers === "object" && !Array.isArray(headers);
+  const isMap = headers !== null && typeof headers === "object" && !Array.isArray(headers);
   return (
-    isText &&
-    Object.values(headers).every((value) => typeof value === "string") &&
+    isMap &&
+    Object.values(headers).every((value) => isValue(value) || ["number", "bigint"].includes(typeof value)) &&
     [BYTES, TEXT, JSON_VALUE].includes(kind) &&
     body instanceof Uint8Array
   );

@@ -21,7 +21,7 @@ function unguessable() {
   return Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** @param {Message} message @returns {Record<string, string>} none when it is garbled */
+/** @param {Message} message @returns {Record<string, any>} none when it is garbled */
 function headersOf(message) {
   try {
     return message.headers;
@@ -31,8 +31,8 @@ function headersOf(message) {
   }
 }
 
-/** @param {Record<string, string>} headers */
-const isRequest = (headers) => headers[REPLY_TO]?.startsWith(INBOX) ?? false;
+/** @param {Record<string, any>} headers */
+const isRequest = (headers) => String(headers[REPLY_TO] ?? "").startsWith(INBOX);
 
 /** The inbox of a client, opened with its first question. */
 export class Requests {
@@ -48,7 +48,7 @@ export class Requests {
     this.#client = client;
   }
 
-  /** @param {string} topic @param {any} data @param {Record<string, string>} headers @param {number} timeout */
+  /** @param {string} topic @param {any} data @param {Record<string, import("./envelope.js").HeaderValue>} headers @param {number} timeout */
   async ask(topic, data, headers, timeout) {
     const question = unguessable();
     const late = new DOMException(`nobody answered on ${topic} for ${timeout} ms`, "TimeoutError");
@@ -70,7 +70,7 @@ export class Requests {
     }
   }
 
-  /** @param {string} topic @param {any} data @param {Record<string, string>} headers */
+  /** @param {string} topic @param {any} data @param {Record<string, import("./envelope.js").HeaderValue>} headers */
   async #publish(topic, data, headers) {
     if (!this.#inbox || this.#inbox.closed) {
       this.#inbox = this.#client.subscribe(this.#topic, { gaps: "ignore" });
@@ -113,7 +113,7 @@ export async function answer(client, message, data, failure) {
   }
   const headers = { [CORRELATION]: found[CORRELATION] ?? "" };
   if (failure !== undefined) headers[FAILURE] = failure;
-  await client.publish(found[REPLY_TO], data ?? null, { headers });
+  await client.publish(String(found[REPLY_TO]), data ?? null, { headers });
 }
 
 /** Answers requests with a function's results, one after the other, until closed. */

@@ -14,6 +14,7 @@ const GAPS = ["yield", "raise", "ignore"];
  * @typedef {object} SubscriptionOptions
  * @property {import("./since.js").Since} [since] where in the node's log to begin: an offset, a Date, a cut, "beginning"
  *   or "now"; without, with what is published from now on, and slow readers slow publishers down
+ * @property {string} [where] a filter over topic and headers: the node leaves out what does not match
  * @property {"yield" | "raise" | "ignore"} [gaps] how a reader learns of a gap
  * @property {"block" | "disconnect" | "drop-oldest" | "drop-newest"} [whenSlow] what happens when nobody reads
  * @property {number} [budget] bytes that may wait to be read, 8 MiB
@@ -27,6 +28,8 @@ export class Subscription {
   #forget;
   /** @type {Position | null} */
   #position;
+  /** @type {string | undefined} */
+  #where;
   #gaps;
   #inbox;
   /** @type {(() => void)[]} readers that wait for what comes next */
@@ -53,13 +56,15 @@ export class Subscription {
    * @param {{ send: (message: any[]) => void, forget: (number: number) => void }} client
    */
   constructor(number, pattern, options, { send, forget }) {
-    const { since, gaps = "yield", ...limits } = options;
+    const { since, where, gaps = "yield", ...limits } = options;
+    if (where !== undefined && typeof where !== "string") throw new BadInput("a filter is text");
     if (!GAPS.includes(gaps)) throw new BadInput(`gaps is one of ${GAPS.join(", ")}, not ${gaps}`);
     this.pattern = pattern;
     this.#number = number;
     this.#send = send;
     this.#forget = forget;
     this.#position = since === undefined ? null : new Position(since);
+    this.#where = where;
     this.#gaps = gaps;
     this.#inbox = new Inbox(
       {
@@ -160,7 +165,9 @@ export class Subscription {
 
   /** @param {any[]} [where] */
   #openAt(where) {
-    this.#send([SUBSCRIBE, this.#number, this.pattern, ...(where ? [where] : [])]);
+    const filter = this.#where === undefined ? [] : [this.#where];
+    const since = where || filter.length ? [where ?? null] : [];
+    this.#send([SUBSCRIBE, this.#number, this.pattern, ...since, ...filter]);
     if (this.#inbox.isPaused) this.#send([PAUSE, this.#number]);
   }
 

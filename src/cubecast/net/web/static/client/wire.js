@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const SUBSCRIBE = 1; // subscription, pattern, since
+export const SUBSCRIBE = 1; // subscription, pattern, since, filter
 export const UNSUBSCRIBE = 2; // subscription
 export const PAUSE = 3; // subscription
 export const RESUME = 4; // subscription
