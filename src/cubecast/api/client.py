@@ -1,7 +1,7 @@
 """Publishing and subscribing through any port: a node in this process, or a connection to one elsewhere."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
@@ -17,8 +17,8 @@ from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
 from cubecast.net.headers import Headers
-from cubecast.net.log.ranges import TopicLog
-from cubecast.net.log.since import PublisherCut, Since, start
+from cubecast.net.log.ranges import TopicLog, Wanted
+from cubecast.net.log.since import PublisherCut, Since, from_cut, start
 from cubecast.net.patterns import check_pattern, check_topic
 from cubecast.net.pieces import pieces
 from cubecast.net.port import Port
@@ -254,13 +254,26 @@ class Client:
 
     # -- the log
 
-    def read_log(self, topic: str, start: int | None = None, stop: int | None = None) -> LogReading:
+    def read_log(
+        self,
+        topic: str,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        behind: PublisherCut | None = None,
+        upto: PublisherCut | None = None,
+    ) -> LogReading:
         """The messages of a topic with offsets from `start` on, before `stop`, in the log of this node, as Arrow.
+
+        `columns` names those that are wanted: without payload and headers the node reads its index only. `behind` and
+        `upto` are cuts: messages inside the one and outside the other are left out by the node.
 
         `async for batch in …`, or `await ….table()`. Without limits all that is kept by now. `Forgotten` or
         `DamagedLog` for offsets the log cannot give. Offsets count at one node only: when it is lost, reading ends.
         """
-        return LogReading(self._port, check_topic(topic), start, stop)
+        wanted = Wanted(_places(topic, behind or {}), None if upto is None else _places(topic, upto))
+        return LogReading(self._port, check_topic(topic), start, stop, columns, wanted)
 
     async def log_topics(self) -> list[TopicLog]:
         """The topics in the log of this node: first, last and last durable offset of each, and the log's id.
@@ -279,6 +292,10 @@ class Client:
     async def log_place(self, topic: str, cut: PublisherCut) -> int:
         """The first offset in the log of this node of a message that is not in the cut; behind it, some may be."""
         return await self._port.log_place(check_topic(topic), cut)
+
+    async def log_reach(self, topic: str, cut: PublisherCut) -> int:
+        """The first offset in the log of this node behind all its messages in the cut; before it, others may be."""
+        return await self._port.log_reach(check_topic(topic), cut)
 
     # -- the rest
 
@@ -306,6 +323,10 @@ class Client:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _places(topic: str, cut: PublisherCut) -> list[tuple[int, int, int]]:
+    return [(source, incarnation, counter) for one, source, incarnation, counter in from_cut(cut).known if one == topic]
 
 
 Mode = TypeVar("Mode", bound=StrEnum)

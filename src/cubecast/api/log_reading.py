@@ -4,12 +4,13 @@ import asyncio
 import importlib
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
 
 from cubecast.api import envelope
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.headers import HeaderValue
-from cubecast.net.log.ranges import LogPiece
+from cubecast.net.log.ranges import ALL, LogPiece, Wanted
 from cubecast.net.port import Port
 
 if TYPE_CHECKING:
@@ -34,11 +35,27 @@ def log_schema() -> "pa.Schema":
     )
 
 
+LOG_COLUMNS = ("topic", "offset", "time", "source", "incarnation", "counter", "payload", "headers")
+
+
 class LogReading:
     """`async for batch in` it, or `await` its `table()`. The range is fixed when the first piece comes."""
 
-    def __init__(self, port: Port, topic: str, start: int | None, stop: int | None) -> None:
-        self._port, self._topic, self._start, self._stop = port, topic, start, stop
+    def __init__(
+        self,
+        port: Port,
+        topic: str,
+        start: int | None,
+        stop: int | None,
+        columns: Sequence[str] | None = None,
+        wanted: Wanted = ALL,
+    ) -> None:
+        names = LOG_COLUMNS if columns is None else tuple(columns)
+        unknown = [name for name in names if name not in LOG_COLUMNS]
+        if unknown:
+            raise BadInput(f"read_log has no column {unknown[0]!r}; it has {', '.join(LOG_COLUMNS)}")
+        self._port, self._topic, self._start, self._stop, self._columns = port, topic, start, stop, names
+        self._wanted = wanted._replace(content="payload" in names or "headers" in names)
 
     async def __aiter__(self) -> "AsyncIterator[pa.RecordBatch]":
         """Each piece is asked for while the one before it is worked on."""
@@ -46,14 +63,15 @@ class LogReading:
             await asyncio.to_thread(importlib.import_module, "pyarrow")
         except ModuleNotFoundError:
             raise BadInput("read_log gives Arrow, which is not installed: pip install 'cubecast[arrow]'") from None
-        piece = await self._port.read_log(self._topic, self._start, self._stop)
-        while piece.batches:
+        piece = await self._port.read_log(self._topic, self._start, self._stop, self._wanted)
+        while True:
             following = None
             if piece.following < piece.stop:
-                answer = self._port.read_log(self._topic, piece.following, piece.stop)
+                answer = self._port.read_log(self._topic, piece.following, piece.stop, self._wanted)
                 following = asyncio.ensure_future(answer)
             try:
-                yield _opened(self._topic, piece)
+                if piece.batches:
+                    yield _opened(self._topic, piece, self._columns)
                 if following is None:
                     return
                 piece = await following
@@ -65,36 +83,49 @@ class LogReading:
         """All of it in memory."""
         import pyarrow as pa
 
-        return pa.Table.from_batches([batch async for batch in self], log_schema())
+        schema = pa.schema([log_schema().field(name) for name in self._columns])
+        return pa.Table.from_batches([batch async for batch in self], schema)
 
 
-def _opened(topic: str, piece: LogPiece) -> "pa.RecordBatch":
-    """With what was published instead of the envelope around it."""
+def _opened(topic: str, piece: LogPiece, columns: Sequence[str]) -> "pa.RecordBatch":
+    """With what was published instead of the envelope around it. Nothing is made per message that is not asked for."""
     import pyarrow as pa
 
-    offsets: list[int] = []
-    times: list[float] = []
-    sources: list[int] = []
-    incarnations: list[int] = []
-    counters: list[int] = []
-    sealed: list[bytes] = []
-    for batch in piece.batches:
-        many = len(batch.sealed)
-        offsets += range(batch.offset, batch.offset + many)
-        times += [batch.time] * many
-        sources += [batch.source] * many
-        incarnations += [batch.incarnation] * many
-        counters += range(batch.counter, batch.counter + many)
-        sealed += batch.sealed
-    bodies: Sequence[bytes] = sealed
-    headers: Sequence[list[tuple[str, str]] | None] = [None] * len(sealed)
-    if not envelope.are_plain(sealed):
-        bodies, headers = zip(*map(_content, sealed), strict=True)
-    columns = [[topic] * len(sealed), offsets, times, sources, incarnations, counters, bodies, headers]
+    batches = piece.batches
+    many = [len(batch.sealed) for batch in batches]
+    schema = pa.schema([log_schema().field(name) for name in columns])
+    payloads, headers = None, None
+    if "payload" in columns or "headers" in columns:
+        payloads, headers = _contents([one for batch in batches for one in batch.sealed])
+
+    def column(name: str) -> Any:
+        match name:
+            case "payload":
+                return payloads
+            case "headers":
+                return headers
+            case "topic":
+                return [topic] * sum(many)
+            case "offset" | "counter":
+                first = [getattr(batch, name) for batch in batches]
+                return [*chain.from_iterable(range(one, one + count) for one, count in zip(first, many, strict=True))]
+        return [*chain.from_iterable(map(repeat, [getattr(batch, name) for batch in batches], many))]
+
+    made = {name: column(name) for name in columns}
+    arrays = [
+        one if isinstance(one, pa.Array) else pa.array(one, schema.field(name).type) for name, one in made.items()
+    ]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _contents(sealed: list[bytes]) -> tuple[Any, Any]:
+    import pyarrow as pa
+
     schema = log_schema()
-    return pa.record_batch(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-    )
+    if envelope.are_plain(sealed):
+        return pa.array(sealed, pa.binary()), pa.nulls(len(sealed), schema.field("headers").type)
+    bodies, headers = zip(*map(_content, sealed), strict=True)
+    return pa.array(bodies, pa.binary()), pa.array(headers, schema.field("headers").type)
 
 
 def _content(sealed: bytes) -> tuple[bytes, list[tuple[str, str]] | None]:

@@ -279,18 +279,20 @@ class SyncClient:
         self._thread.run(self._client.reply(message, data))
 
     def read_log(
-        self, topic: str, start: int | None = None, stop: int | None = None, timeout: float | None = None
+        self, topic: str, start: int | None = None, stop: int | None = None, timeout: float | None = None, **which: Any
     ) -> "pa.Table":
-        """A range of the node's log, all in memory."""
+        """A range of the node's log, all in memory; `columns`, `behind` and `upto` as for `Client.read_log`."""
 
         async def read() -> "pa.Table":
-            return await self._client.read_log(topic, start, stop).table()
+            return await self._client.read_log(topic, start, stop, **which).table()
 
         return self._thread.run(read(), timeout, f"the log of {topic} was not read")
 
-    def log_batches(self, topic: str, start: int | None = None, stop: int | None = None) -> "Iterator[pa.RecordBatch]":
+    def log_batches(
+        self, topic: str, start: int | None = None, stop: int | None = None, **which: Any
+    ) -> "Iterator[pa.RecordBatch]":
         """The same batch by batch, for ranges that memory does not hold."""
-        reading = aiter(self._client.read_log(topic, start, stop))
+        reading = aiter(self._client.read_log(topic, start, stop, **which))
 
         async def following() -> "pa.RecordBatch | None":
             return await anext(reading, None)
@@ -306,6 +308,9 @@ class SyncClient:
 
     def log_place(self, topic: str, cut: PublisherCut, timeout: float | None = 5.0) -> int:
         return self._thread.run(self._client.log_place(topic, cut), timeout, "the node did not tell the place")
+
+    def log_reach(self, topic: str, cut: PublisherCut, timeout: float | None = 5.0) -> int:
+        return self._thread.run(self._client.log_reach(topic, cut), timeout, "the node did not tell the place")
 
     def status(self, timeout: float | None = 5.0) -> dict[str, Any]:
         return self._thread.run(self._client.status(), timeout, "the node did not answer")

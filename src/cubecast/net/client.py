@@ -42,7 +42,7 @@ from cubecast.net.gateway_messages import (
     encode,
 )
 from cubecast.net.log.asking import LogQuestions
-from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
@@ -230,9 +230,9 @@ class ClientPort:
         self._check_open()
         return self._publications.durable(topic, accepted)
 
-    def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable[LogPiece]:
+    def read_log(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL) -> Awaitable[LogPiece]:
         self._check_open()
-        return self._log.read(topic, start, stop)
+        return self._log.read(topic, start, stop, wanted)
 
     def log_topics(self, after: Topic = "") -> Awaitable[list[TopicLog]]:
         self._check_open()
@@ -245,6 +245,10 @@ class ClientPort:
     def log_place(self, topic: Topic, cut: PublisherCut) -> Awaitable[int]:
         self._check_open()
         return self._log.place(topic, cut)
+
+    def log_reach(self, topic: Topic, cut: PublisherCut) -> Awaitable[int]:
+        self._check_open()
+        return self._log.place(topic, cut, reaches=True)
 
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()

@@ -11,7 +11,7 @@ from cubecast.ids import Topic
 from cubecast.net.connection import Connection, Traffic
 from cubecast.net.gateway import Gateway, Link
 from cubecast.net.handshake import NOT_READY, Accepted, ClientGreeting, Refused, agreed, encode
-from cubecast.net.port import Port
+from cubecast.net.port import NodePort
 from cubecast.net.security.counted import Counted
 from cubecast.net.security.door import OPEN_VISITOR, Visitor
 from cubecast.net.security.guarded_port import GuardedPort
@@ -37,7 +37,7 @@ class Clients:
 
     def __init__(
         self,
-        port: Port,
+        port: NodePort,
         answer: Callable[[], Accepted | None],
         *,
         most: int,
@@ -119,7 +119,7 @@ class Clients:
         said = "".join(one for one in greeting.name[:MOST_NAME] if one.isprintable()) or "client"
         return said if visitor.principal.is_unrestricted else f"{visitor.principal.name} ({said})"
 
-    def _port_for(self, link: Link, visitor: Visitor) -> Port:
+    def _port_for(self, link: Link, visitor: Visitor) -> NodePort:
         if visitor.principal.is_unrestricted and not self.limits.restrict_clients:
             return self._port
         guarded = GuardedPort(self._port, visitor.principal, self.limits, self._shares)

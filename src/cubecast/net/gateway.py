@@ -44,7 +44,7 @@ from cubecast.net.gateway_messages import (
 from cubecast.net.log.serving import LogService
 from cubecast.net.log.since import FromCut, Since
 from cubecast.net.pieces import weight
-from cubecast.net.port import Port
+from cubecast.net.port import NodePort
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.holdings import CUT_ENTRY, FILTER_CHARACTER, SUBSCRIPTION, Holdings, Share
 from cubecast.net.security.settings import Limits
@@ -89,7 +89,7 @@ class Gateway:
 
     def __init__(
         self,
-        port: Port,
+        port: NodePort,
         link: Link,
         *,
         full_for: float = FULL_FOR,

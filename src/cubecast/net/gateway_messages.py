@@ -9,7 +9,7 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.log.ranges import LogPiece
+from cubecast.net.log.ranges import ALL, LogPiece, Wanted
 from cubecast.net.log.since import Since
 from cubecast.net.port import Run
 
@@ -79,6 +79,7 @@ class ReadLog(msgspec.Struct, frozen=True, array_like=True, tag=10):
     topic: Topic
     start: int | None
     stop: int | None
+    wanted: Wanted = ALL
 
 
 class ListLog(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -102,6 +103,8 @@ class PlaceInLog(msgspec.Struct, frozen=True, array_like=True, tag=13):
     request: int
     topic: Topic
     known: list[PublisherPlace]
+    reaches: bool = False
+    """Or rather the first one behind all that are."""
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):

@@ -13,7 +13,18 @@ from cubecast.net.addresses import Address
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.net.filtering import FilteredSink
 from cubecast.net.following import Following
-from cubecast.net.log.ranges import LogPiece, TopicLog, cut_up_to, list_topics, place_behind, read_piece
+from cubecast.net.log.ranges import (
+    ALL,
+    LogPiece,
+    TopicLog,
+    Wanted,
+    cut_up_to,
+    decode_piece,
+    list_topics,
+    place_before,
+    place_behind,
+    read_piece,
+)
 from cubecast.net.log.reading import History
 from cubecast.net.log.recorder import Recorder
 from cubecast.net.log.refill import Surroundings
@@ -270,8 +281,11 @@ class LocalPort:
         self.departures.hurry()
         await self.recorder.durable(topic, accepted)
 
-    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
-        return await read_piece(self._history(), check_topic(topic), start, stop)
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL) -> LogPiece:
+        return decode_piece(await self.read_log_packed(topic, start, stop, wanted))
+
+    async def read_log_packed(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL) -> bytes:
+        return await read_piece(self._history(), check_topic(topic), start, stop, wanted)
 
     async def log_topics(self, after: Topic = "") -> list[TopicLog]:
         return list_topics(self._history(), after)
@@ -281,6 +295,9 @@ class LocalPort:
 
     async def log_place(self, topic: Topic, cut: PublisherCut) -> int:
         return await place_behind(self._history(), check_topic(topic), cut)
+
+    async def log_reach(self, topic: Topic, cut: PublisherCut) -> int:
+        return await place_before(self._history(), check_topic(topic), cut)
 
     def _history(self) -> History:
         if self.recorder is None:

@@ -12,7 +12,7 @@ from cubecast.errors import CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 
 if TYPE_CHECKING:
-    from cubecast.net.log.ranges import LogPiece, TopicLog
+    from cubecast.net.log.ranges import LogPiece, TopicLog, Wanted
     from cubecast.net.log.since import PublisherCut, Since
 
 
@@ -111,7 +111,9 @@ class Port(Protocol):
         With 0 it only asks whether that could be: `BadInput` when the node does not log the topic.
         """
 
-    def read_log(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable["LogPiece"]:
+    def read_log(
+        self, topic: Topic, start: int | None, stop: int | None, wanted: "Wanted" = ...
+    ) -> Awaitable["LogPiece"]:
         """The first piece of a range of offsets in the node's log; without limits all there is by now."""
 
     def log_topics(self, after: Topic = "") -> Awaitable[list["TopicLog"]]:
@@ -123,7 +125,19 @@ class Port(Protocol):
     def log_place(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
         """The first offset in the node's log of a message of the topic that is not in the cut."""
 
+    def log_reach(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
+        """The first offset in the node's log behind all of its messages that are in the cut."""
+
     def status(self) -> Awaitable[dict[str, Any]]:
         """What the node says about itself: members, topics, queues, held messages."""
 
     def close(self) -> Awaitable[None]: ...
+
+
+class NodePort(Port, Protocol):
+    """A node's own, which gateways hand out."""
+
+    def read_log_packed(
+        self, topic: Topic, start: int | None, stop: int | None, wanted: "Wanted" = ...
+    ) -> Awaitable[bytes]:
+        """As `read_log`, ready to be sent."""

@@ -7,7 +7,7 @@ from typing import Any
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotKept, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.gateway_messages import CutLog, ListLog, LogCut, LogList, LogPlace, LogRange, PlaceInLog, ReadLog
-from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.ranges import LogPiece, TopicLog, Wanted
 from cubecast.net.log.since import PublisherCut, from_cut
 
 _ERRORS: dict[str, type[CubecastError]] = {
@@ -21,8 +21,8 @@ class LogQuestions:
         self._requests = 0
         self._open: dict[int, asyncio.Future[Any]] = {}
 
-    def read(self, topic: Topic, start: int | None, stop: int | None) -> Awaitable[LogPiece]:
-        return self._ask(lambda request: ReadLog(request, topic, start, stop))
+    def read(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted) -> Awaitable[LogPiece]:
+        return self._ask(lambda request: ReadLog(request, topic, start, stop, wanted))
 
     def topics(self, after: Topic) -> Awaitable[list[TopicLog]]:
         return self._ask(lambda request: ListLog(request, after))
@@ -31,9 +31,9 @@ class LogQuestions:
         known = await self._ask(lambda request: CutLog(request, topic, offset))
         return {(topic, source, incarnation): counter for source, incarnation, counter in known}
 
-    def place(self, topic: Topic, cut: PublisherCut) -> Awaitable[int]:
+    def place(self, topic: Topic, cut: PublisherCut, reaches: bool = False) -> Awaitable[int]:
         known = [(source, life, last) for one, source, life, last in from_cut(cut).known if one == topic]
-        return self._ask(lambda request: PlaceInLog(request, topic, known))
+        return self._ask(lambda request: PlaceInLog(request, topic, known, reaches))
 
     def _ask(self, question: Callable[[int], Any]) -> asyncio.Future[Any]:
         self._requests += 1

@@ -104,8 +104,12 @@ class Pending:
 
     def records(self, topic: Topic, offset: int) -> list[Record]:
         """Those not on the disk, from this offset on."""
+        return [entry.record().since(offset) for entry in self.entries(topic, offset)]
+
+    def entries(self, topic: Topic, offset: int) -> list[Entry]:
+        """The same, packed and whole."""
         return [
-            entry.record().since(offset)
+            entry
             for gathered in (*self._handed_over, self._turn)
             for entry in gathered.entries
             if entry.topic == topic and entry.last >= offset

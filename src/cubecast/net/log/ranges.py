@@ -2,18 +2,26 @@
 
 The reader asks for the next piece when it wants one, so that nothing piles up anywhere. A piece fits into a frame, and
 its batches are the log's own: the node rearranges nothing, and needs no library for tables. Messages are as they
-travelled: what an application put around its content is opened by the application's side.
+travelled: what an application put around its content is opened by the application's side. Pieces are put together in
+the thread that reads the log, mostly from messages that stay packed: the event loop gets bytes to send.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from cubecast.errors import BadInput, DamagedLog, Forgotten
-from cubecast.ids import Counter, Incarnation, NodeId, Topic
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.net.log.reading import History
-from cubecast.net.log.record import Record
+from cubecast.net.log.record import Cut, Entry, encode_block, list_in, messages_in
 from cubecast.net.log.since import PublisherCut, from_cut, oldest_known
 from cubecast.net.pieces import MESSAGE_OVERHEAD
+
+NAME_BYTES = 4
+"""What a message counts in a piece that has no messages, only their names."""
+_NO_MESSAGE = b"\xc4\x00"
+"""An empty one, packed."""
 
 PIECE = 512 << 10
 """Bytes of messages in a piece, unless one alone is larger."""
@@ -53,11 +61,27 @@ class LogPiece(NamedTuple):
     stop: int
     """The offset at which the range ends."""
     batches: list[LoggedBatch]
-    """None when nothing is left."""
+    """None when nothing is left, or nothing of it was wanted."""
 
 
-async def read_piece(history: History, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
-    """From `start` on, before `stop`. Forgotten or DamagedLog for offsets that cannot be had, never silence.
+class Wanted(NamedTuple):
+    """What of a range a reader wants."""
+
+    behind: Sequence[tuple[NodeId, Incarnation, Counter]] = ()
+    """Not what is up to here in its publisher's order."""
+    upto: Sequence[tuple[NodeId, Incarnation, Counter]] | None = None
+    """Only what is up to here, where this is given."""
+    content: bool = True
+    """With the messages themselves? Else they are empty, and the segments are not read."""
+
+
+ALL = Wanted()
+
+
+async def read_piece(
+    history: History, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL
+) -> bytes:
+    """From `start` on, before `stop`: a packed `LogPiece`. Forgotten or DamagedLog for offsets that cannot be had.
 
     Without limits from the first offset kept, and up to the last one of this moment.
     """
@@ -69,18 +93,90 @@ async def read_piece(history: History, topic: Topic, start: int | None, stop: in
     if stop > last + 1:
         raise BadInput(f"{topic}: the log ends with offset {last}; there is no range up to {stop}")
     if start >= stop:
-        return LogPiece(start, stop, [])
-    batches = list(_bounded(await _records(history, topic, start), stop))
-    return LogPiece(batches[-1].offset + len(batches[-1].sealed), stop, batches)
+        return encode_block((start, stop, ()))
+    entries = await _entries(history, topic, start, wanted.content)
+    return await history.store.in_reader(lambda: _pack(entries, start, stop, wanted))
 
 
-async def _records(history: History, topic: Topic, start: int) -> list[Record]:
+async def _entries(history: History, topic: Topic, start: int, content: bool) -> list[Entry]:
     try:
-        return await history.read(topic, start, PIECE)
+        return await history.entries(topic, start, PIECE, content)
     except DamagedLog:
         if history.mend is None or not await history.mend(topic):
             raise
-        return await history.read(topic, start, PIECE)
+        return await history.entries(topic, start, PIECE, content)
+
+
+decode_piece = msgspec.msgpack.Decoder(LogPiece).decode
+
+
+def _pack(entries: list[Entry], start: int, stop: int, wanted: Wanted) -> bytes:
+    """The first messages that fit into a piece, at least one. Batches that go as a whole are not opened."""
+    behind, upto = _newest(wanted.behind), None if wanted.upto is None else _newest(wanted.upto)
+    batches: list[tuple[Any, ...]] = []
+    left, following = PIECE, start
+    for entry in entries:
+        begin, end = max(0, start - entry.offset), min(entry.many, stop - entry.offset)
+        if begin >= end:
+            break
+        low, high = _window(entry.first, entry.many, behind, upto)
+        begin, high = max(begin, low), min(end, high)
+        sealed, taken = (None, 0) if begin >= high else _sealed(entry, begin, high, left, wanted.content)
+        if sealed is not None:
+            if not taken and batches:
+                break
+            left -= len(sealed) + (MESSAGE_OVERHEAD if wanted.content else NAME_BYTES) * taken
+            source, incarnation, counter = entry.first
+            names = entry.offset + begin, entry.at, source, incarnation, counter + begin
+            batches.append((*names, msgspec.Raw(sealed)))
+            if begin + taken < high:
+                following = entry.offset + begin + taken
+                break
+        following = entry.offset + end
+        if left <= 0:
+            break
+    return encode_block((following, stop, batches))
+
+
+def _sealed(entry: Entry, begin: int, end: int, left: int, content: bool) -> tuple[Any, int]:
+    """Of the entry's messages from one to another those that fit, packed, and how many."""
+    if not content:
+        many = max(1, min(end - begin, left // (NAME_BYTES + len(_NO_MESSAGE))))
+        return _array(many) + _NO_MESSAGE * many, many
+    if begin == 0 and end == entry.many and len(entry.block) + MESSAGE_OVERHEAD * entry.many <= left:
+        return list_in(entry.block, entry.element), entry.many
+    taken: list[bytes] = []
+    for payload in messages_in(entry.block, entry.element)[begin:end]:
+        left -= len(payload) + MESSAGE_OVERHEAD
+        if left < 0 and taken:
+            break
+        taken.append(payload)
+    return encode_block(taken), len(taken)
+
+
+def _array(many: int) -> bytes:
+    """How MessagePack begins a list of so many."""
+    return bytes([0xDD]) + many.to_bytes(4, "big")
+
+
+def _newest(places: Sequence[tuple[NodeId, Incarnation, Counter]]) -> Cut:
+    newest: Cut = {}
+    for source, incarnation, counter in places:
+        newest[source] = max(newest.get(source, (-1, 0)), (incarnation, counter))
+    return newest
+
+
+def _window(first: MessageId, many: int, behind: Cut, upto: Cut | None) -> tuple[int, int]:
+    """Which of these messages are wanted: from one on, before another."""
+    source, incarnation, counter = first
+    low, high = 0, many
+    if source in behind:
+        known = behind[source]
+        low = many if incarnation < known[0] else known[1] - counter + 1 if incarnation == known[0] else 0
+    if upto is not None:
+        most = upto.get(source, (-1, 0))
+        high = 0 if incarnation > most[0] else most[1] - counter + 1 if incarnation == most[0] else many
+    return min(max(0, low), many), min(max(0, high), many)
 
 
 def list_topics(history: History, after: Topic) -> list[TopicLog]:
@@ -107,17 +203,7 @@ async def place_behind(history: History, topic: Topic, cut: PublisherCut) -> int
     return await history.store.offset_after_cut(topic, oldest_known(topic, from_cut(cut).known))
 
 
-def _bounded(records: list[Record], stop: int) -> Iterator[LoggedBatch]:
-    """The first messages that fit into a piece, at least one."""
-    left = PIECE
-    for record in records:
-        sealed: list[bytes] = []
-        for payload in record.payloads[: max(0, stop - record.offset)]:
-            left -= len(payload) + MESSAGE_OVERHEAD
-            if left < 0 and (sealed or record is not records[0]):
-                break
-            sealed.append(payload)
-        if sealed:
-            yield LoggedBatch(record.offset, record.at, *record.first, sealed)
-        if len(sealed) < len(record.payloads):
-            return
+async def place_before(history: History, topic: Topic, cut: PublisherCut) -> int:
+    """The first offset behind all messages of the log that are in the cut; before it, others may be."""
+    places = [(source, incarnation, counter) for (one, source, incarnation), counter in cut.items() if one == topic]
+    return 1 + await history.store.offset_before_cut(topic, _newest(places))

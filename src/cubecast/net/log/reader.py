@@ -1,19 +1,23 @@
 """Questions to a log, in a thread that may wait for the disk. Every batch is checked before it is handed out."""
 
+from collections.abc import Callable
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.log.load import missing_runs
-from cubecast.net.log.record import Broken, Cut, Mark, Record, Run, decode_frame
+from cubecast.net.log.record import Broken, Cut, Entry, Mark, Record, Run, decode_entry, decode_frame
 from cubecast.net.log.schema import DATABASE, UNREADABLE, open_to_read
 from cubecast.net.log.segments import SegmentReader, segment_path
 
 COLUMNS = "offset, count, source, incarnation, counter, file, start, length"
+Read = TypeVar("Read", Record, Entry)
 AT_ONCE = 256
 """Rows of one question."""
+MOST_NAMES = 4096
+"""Batches of one question without their messages."""
 PIECE = 1 << 20
 """Bytes read at a time to see how far damage reaches."""
 
@@ -37,22 +41,48 @@ class Reader:
 
         What is damaged is never passed over: records before it are returned, and asked for itself it raises.
         """
-        records: list[Record] = []
+        return [record.since(offset) for record in self._read(topic, offset, last, most_bytes, decode_frame)]
+
+    def entries(self, topic: Topic, offset: int, last: int, most_bytes: int) -> list[Entry]:
+        """The same with the messages packed; the first one is whole, even if it begins before the offset."""
+        return self._read(topic, offset, last, most_bytes, decode_entry)
+
+    def _read(
+        self, topic: Topic, offset: int, last: int, most_bytes: int, decode: Callable[[bytes], Read]
+    ) -> list[Read]:
+        found: list[Read] = []
         expected, size = offset, 0
         try:
             while expected <= last and size < most_bytes:
                 rows = self._rows(topic, expected, last)
                 for row, frame in zip(rows, self._frames(rows, most_bytes - size), strict=False):
-                    record = self._checked(topic, row, frame, expected, last)
-                    records.append(record.since(expected))
-                    expected = record.last + 1
+                    found.append(self._checked(topic, row, frame, expected, last, decode))
+                    expected = found[-1].last + 1
                     size += len(frame)
                     if expected > last or size >= most_bytes:
                         break
         except (DamagedLog, Forgotten):
-            if not records:
+            if not found:
                 raise
-        return records
+        return found
+
+    def names(self, topic: Topic, offset: int, last: int) -> list[Entry]:
+        """Which messages these are, without them: the segments are not looked at."""
+        columns = "offset, count, source, incarnation, counter, at"
+        start = "(SELECT max(offset) FROM batches WHERE topic=?1 AND offset<=?2)"
+        query = f"SELECT {columns} FROM batches WHERE topic=?1 AND offset BETWEEN coalesce({start}, ?2) AND ?3 "
+        found: list[Entry] = []
+        expected = offset
+        for at_, count, *first, at in self.ask(
+            f"{query} ORDER BY offset LIMIT {MOST_NAMES}", self.number(topic), offset, last
+        ):
+            if at_ > expected or at_ + count <= expected:
+                break
+            found.append(Entry(topic, at_, count, MessageId(*first), at, b"", 0, 0))
+            expected = at_ + count
+        if not found:
+            raise self._damage(self.path, topic, offset, last, "the index knows nothing of them")
+        return found
 
     def _rows(self, topic: Topic, offset: int, last: int) -> list[Any]:
         """Where the batch is that holds the offset, and some that follow."""
@@ -87,18 +117,20 @@ class Reader:
                 break
         return frames or [b""]
 
-    def _checked(self, topic: Topic, row: Any, frame: bytes, expected: int, last: int) -> Record:
+    def _checked(
+        self, topic: Topic, row: Any, frame: bytes, expected: int, last: int, decode: Callable[[bytes], Read]
+    ) -> Read:
         start, count, *first, file, place, _ = row
         if start > expected:
             raise self._damage(self.path, topic, expected, start - 1, "the index has what is around them, not them")
         try:
-            record = decode_frame(frame)
+            record = decode(frame)
         except Broken as error:
             end = self._before_next_good(topic, start, last)
             ids = _names(error, topic, start, end)
             why = f"the frame at {place}: {error.args[0]}"
             raise self._damage(segment_path(self._directory, file), topic, start, end, why, ids) from None
-        if (record.topic, record.offset, len(record.payloads), record.first) != (topic, start, count, tuple(first)):
+        if (record.topic, record.offset, record.many, record.first) != (topic, start, count, tuple(first)):
             end = self._before_next_good(topic, start, last)
             why = f"the frame at {place} is another one than the index says"
             raise self._damage(segment_path(self._directory, file), topic, start, end, why)
@@ -175,6 +207,19 @@ class Reader:
                     skipped = known[1] - counter + 1 if incarnation == known[0] else 0
                     found = offset + max(0, skipped)
         return max(found, first)
+
+    def offset_before_cut(self, topic: Topic, cut: Cut) -> int:
+        """The last offset of a message the cut holds; 0 when there is none."""
+        number, found = self.number(topic), 0
+        query = (
+            "SELECT offset, count, incarnation, counter FROM batches WHERE topic=?1 AND source=?2 AND offset>=?3 "
+            "AND (incarnation<?4 OR (incarnation=?4 AND counter<=?5)) ORDER BY offset DESC LIMIT 1"
+        )
+        for source, known in cut.items():
+            for offset, count, incarnation, counter in self.ask(query, number, source, found, *known):
+                held = min(count, known[1] - counter + 1) if incarnation == known[0] else count
+                found = max(found, offset + held - 1)
+        return found
 
     def cut_at(self, topic: Topic, newest: Cut, first: int, offset: int) -> Cut:
         """Per publisher the newest message up to this offset. Of those whose last one before it was forgotten, the next

@@ -5,10 +5,12 @@ of its topic, counted without holes. Records have times that never fall, no two 
 across topics as well. Offsets and order are the node's own: another node delivers in another order.
 """
 
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain
+from operator import attrgetter
 from time import time
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.net.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Packed, Record, make_tuple
@@ -20,6 +22,7 @@ TICK = 1e-6
 """Seconds; the smallest difference between two times that both floats and people can tell."""
 
 
+Answer = TypeVar("Answer")
 Mend = Callable[[Topic], Awaitable[int]]
 """How many damaged ranges of the topic are whole again."""
 
@@ -40,7 +43,10 @@ class Store(Protocol):
     def cut(self, topic: Topic) -> Cut: ...
     async def read(self, topic: Topic, offset: int, most_bytes: int) -> list[Record]: ...
     async def offset_at(self, topic: Topic, time: float) -> int: ...
+    async def entries(self, topic: Topic, offset: int, most_bytes: int, content: bool = True) -> list[Entry]: ...
+    async def in_reader(self, work: Callable[[], Answer]) -> Answer: ...
     async def offset_after_cut(self, topic: Topic, cut: Cut) -> int: ...
+    async def offset_before_cut(self, topic: Topic, cut: Cut) -> int: ...
     async def cut_at(self, topic: Topic, offset: int) -> Cut: ...
     def damaged(self, topic: Topic) -> list[Damage]: ...
     async def repair(self, records: Sequence[Record]) -> int: ...
@@ -94,6 +100,17 @@ class History:
     async def read(self, topic: Topic, offset: int, most_bytes: int) -> list[Record]:
         recent = self.recent(topic, offset)
         return await self.store.read(topic, offset, most_bytes) if recent is None else recent
+
+    async def entries(self, topic: Topic, offset: int, most_bytes: int, content: bool = True) -> list[Entry]:
+        """Packed, of which the first may begin before the offset; more bytes than that only when memory has them."""
+        recent = self._recent_entries(topic, offset)
+        return await self.store.entries(topic, offset, most_bytes, content) if recent is None else recent
+
+    def _recent_entries(self, topic: Topic, offset: int) -> list[Entry] | None:
+        entries = [*self._older.get(topic, ()), *self._recent.get(topic, ())]
+        if not entries or entries[0].offset > offset:
+            return None
+        return entries[max(0, bisect_right(entries, offset, key=attrgetter("offset")) - 1) :]
 
     def bounds(self, topic: Topic) -> tuple[int, int]:
         return self.store.bounds(topic)

@@ -48,6 +48,10 @@ class Record(NamedTuple):
         """The offset of the last one."""
         return self.offset + len(self.payloads) - 1
 
+    @property
+    def many(self) -> int:
+        return len(self.payloads)
+
     def since(self, offset: int) -> "Record":
         """The part that begins with this offset."""
         skipped = offset - self.offset
@@ -99,7 +103,12 @@ def entry_of(record: Record) -> Entry:
 
 
 def messages_in(block: bytes | memoryview, element: int) -> list[bytes]:
-    return _decode_block(_decode_packet(memoryview(block)[1:])[element] if element else block)
+    return _decode_block(list_in(block, element))
+
+
+def list_in(block: bytes | memoryview, element: int) -> msgspec.Raw | bytes | memoryview:
+    """The messages as the bytes of a list."""
+    return _decode_packet(memoryview(block)[1:])[element] if element else block
 
 
 class Mark(NamedTuple):
@@ -160,8 +169,8 @@ def frame_length(data: bytes | memoryview, place: int = 0) -> int:
     return OPENING.size + int(head) + int(block) if magic == MAGIC else 0
 
 
-def decode_frame(data: bytes | memoryview) -> Record:
-    """Broken when it is not exactly what was written."""
+def decode_entry(data: bytes | memoryview) -> Entry:
+    """With its messages as they are packed. Broken when it is not exactly what was written."""
     try:
         magic, head_size, block_size, of_head = OPENING.unpack_from(data)
         end = OPENING.size + head_size
@@ -173,10 +182,16 @@ def decode_frame(data: bytes | memoryview) -> Record:
         raise Broken(f"unreadable: {error}") from None
     if body != checksum(block):
         raise Broken("its messages do not match their checksum", Mark(topic, offset, many, first, at))
+    return Entry(topic, offset, many, first, at, bytes(block), body, element)
+
+
+def decode_frame(data: bytes | memoryview) -> Record:
+    """Broken when it is not exactly what was written."""
+    entry = decode_entry(data)
     try:
-        return Record(topic, first, messages_in(block, element), offset, at)
+        return entry.record()
     except (IndexError, msgspec.MsgspecError) as error:
-        raise Broken(f"holds no messages: {error}", Mark(topic, offset, many, first, at)) from None
+        raise Broken(f"holds no messages: {error}", Mark(*entry[:5])) from None
 
 
 def row_checksum(*fields: int | str) -> int:

@@ -5,9 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from cubecast.errors import CubecastError, RemoteProtocolError
 from cubecast.net.gateway_messages import CutLog, ListLog, LogCut, LogList, LogPlace, LogRange, PlaceInLog, ReadLog
-from cubecast.net.port import Port
+from cubecast.net.port import NodePort
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +18,7 @@ MOST_AT_ONCE = 4
 
 
 class LogService:
-    def __init__(self, port: Port, send: Callable[[Any], None]) -> None:
+    def __init__(self, port: NodePort, send: Callable[[Any], None]) -> None:
         self._port, self._send = port, send
         self._open: set[asyncio.Task[None]] = set()
 
@@ -41,8 +43,9 @@ class LogService:
         task.add_done_callback(self._open.discard)
 
     async def _read(self, message: ReadLog) -> None:
-        piece, error = await _attempt(self._port.read_log(message.topic, message.start, message.stop))
-        self._send(LogRange(message.request, piece, error))
+        answer = self._port.read_log_packed(message.topic, message.start, message.stop, message.wanted)
+        piece, error = await _attempt(answer)
+        self._send(LogRange(message.request, None if piece is None else msgspec.Raw(piece), error))  # type: ignore[arg-type]
 
     async def _list(self, message: ListLog) -> None:
         topics, error = await _attempt(self._port.log_topics(message.after))
@@ -57,7 +60,8 @@ class LogService:
 
     async def _place(self, message: PlaceInLog) -> None:
         cut = {(message.topic, source, incarnation): counter for source, incarnation, counter in message.known}
-        offset, error = await _attempt(self._port.log_place(message.topic, cut))
+        ask = self._port.log_reach if message.reaches else self._port.log_place
+        offset, error = await _attempt(ask(message.topic, cut))
         self._send(LogPlace(message.request, offset or 0, error))
 
     def close(self) -> None:

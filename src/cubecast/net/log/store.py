@@ -40,6 +40,7 @@ CLOSING_TIME = 10.0
 SWEEP_EVERY = 1.0
 """Seconds between looks for what may be forgotten."""
 Answer = TypeVar("Answer")
+Read = TypeVar("Read", Record, Entry)
 
 
 class Store:
@@ -222,6 +223,24 @@ class Store:
         The first may be the rest of a batch. `Forgotten` for offsets below `bounds`, `DamagedLog` for those that are
         damaged: what can be read before them is returned first, so nothing is ever left out without a word.
         """
+        buffered = self._pending.records
+        return await self._readable(
+            topic, offset, buffered, lambda last: self._reader.read(topic, offset, last, most_bytes)
+        )
+
+    async def entries(self, topic: Topic, offset: int, most_bytes: int, content: bool = True) -> list[Entry]:
+        """The same with the messages packed, or without any; the first one is whole, even if it begins before."""
+
+        def ask(last: int) -> list[Entry]:
+            reader = self._reader
+            return reader.entries(topic, offset, last, most_bytes) if content else reader.names(topic, offset, last)
+
+        return await self._readable(topic, offset, self._pending.entries, ask)
+
+    async def _readable(
+        self, topic: Topic, offset: int, buffered: Callable[[Topic, int], list[Read]], ask: Callable[[int], list[Read]]
+    ) -> list[Read]:
+        """From memory or from the disk, up to what is damaged."""
         shelf = self._shelves.get(topic)
         if shelf is None or offset > shelf.last:
             return []
@@ -236,9 +255,9 @@ class Store:
             if offset < damage.first:
                 last = min(last, damage.first - 1)
         if offset > shelf.committed:
-            return self._pending.records(topic, offset)
+            return buffered(topic, offset)
         try:
-            return await self._ask(self._reader.read, topic, offset, last, most_bytes)
+            return await self._ask(ask, last)
         except DamagedLog as error:
             await self._found_damage(shelf, error)
             raise
@@ -313,6 +332,19 @@ class Store:
         found = await self._ask(self._reader.offset_after_cut, topic, cut, newest, shelf.first, committed)
         return found if found <= committed else next((one for one in map(_beyond(cut), buffered) if one), end)
 
+    async def offset_before_cut(self, topic: Topic, cut: Cut) -> int:
+        """The last offset of a message that is in the cut; 0 when there is none."""
+        shelf = self._shelves.get(topic)
+        if shelf is None:
+            return 0
+        within = _within(cut)
+        buffered = [within(one) for one in self._pending.records(topic, shelf.committed + 1)]
+        return max([await self._ask(self._reader.offset_before_cut, topic, cut), *buffered])
+
+    async def in_reader(self, work: Callable[[], Answer]) -> Answer:
+        """Do it in the thread that reads, for which nobody waits but readers."""
+        return await self._ask(work)
+
     async def cut_at(self, topic: Topic, offset: int) -> Cut:
         """Per publisher the newest message up to this offset, whether or not it is still kept."""
         shelf = self._shelves.get(topic)
@@ -360,6 +392,19 @@ class Store:
         self._reader.close()
         if not await asyncio.to_thread(self._writer.end, CLOSING_TIME):
             log.error("the log in %s was not closed in time", self.directory)
+
+
+def _within(cut: Cut) -> Callable[[Record], int]:
+    def offset(record: Record) -> int:
+        """Of the record's last message that is in the cut, or 0."""
+        source, incarnation, counter = record.first
+        known = cut.get(source, NOTHING)
+        if incarnation < known[0]:
+            return record.last
+        held = min(record.many, known[1] - counter + 1) if incarnation == known[0] else 0
+        return record.offset + held - 1 if held > 0 else 0
+
+    return offset
 
 
 def _beyond(cut: Cut) -> Callable[[Record], int]:

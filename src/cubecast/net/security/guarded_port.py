@@ -10,11 +10,11 @@ from typing import Any
 
 from cubecast.errors import NotPermitted
 from cubecast.ids import Topic
-from cubecast.net.log.ranges import LogPiece, TopicLog
+from cubecast.net.log.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.patterns import is_pattern
 from cubecast.net.pieces import weight
-from cubecast.net.port import Port, Sink
+from cubecast.net.port import NodePort, Sink
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
 from cubecast.net.security.settings import Limits
@@ -25,7 +25,7 @@ from cubecast.net.security.topic_shares import TopicShares
 class GuardedPort:
     """A `Port`."""
 
-    def __init__(self, port: Port, principal: Principal, limits: Limits, shares: TopicShares) -> None:
+    def __init__(self, port: NodePort, principal: Principal, limits: Limits, shares: TopicShares) -> None:
         self._port, self._shares, self._most_topics = port, shares, limits.topics_per_principal
         self._loop = asyncio.get_running_loop()
         self.principal = principal
@@ -110,9 +110,13 @@ class GuardedPort:
 
     # The log: whoever may hear a topic may read what was said on it
 
-    async def read_log(self, topic: Topic, start: int | None, stop: int | None) -> LogPiece:
+    async def read_log(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL) -> LogPiece:
         self.principal.check(Action.SUBSCRIBE, topic)
-        return await self._port.read_log(topic, start, stop)
+        return await self._port.read_log(topic, start, stop, wanted)
+
+    async def read_log_packed(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL) -> bytes:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.read_log_packed(topic, start, stop, wanted)
 
     async def log_topics(self, after: Topic = "") -> list[TopicLog]:
         while page := await self._port.log_topics(after):
@@ -130,6 +134,10 @@ class GuardedPort:
     async def log_place(self, topic: Topic, cut: PublisherCut) -> int:
         self.principal.check(Action.SUBSCRIBE, topic)
         return await self._port.log_place(topic, cut)
+
+    async def log_reach(self, topic: Topic, cut: PublisherCut) -> int:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.log_reach(topic, cut)
 
     # The node
 
