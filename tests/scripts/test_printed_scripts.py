@@ -18,7 +18,7 @@ PROMISES = tuple(f"{letter}{number}" for letter in "KP" for number in range(14))
 CASES = (
     (planted.one_message_per_source, "cubecast", SMALL),
     (planted.settle_skipped, "cubecast", SMALL),
-    (planted.ack_before_forward, "cubecast", SMALL),
+    (planted.forget_before_stable, "cubecast", SMALL),
     (planted.excuse_too_wide, "cubecast", SMALL),
     (planted.one_queue_for_all_topics, "vcube-ps", Nemesis()),
 )

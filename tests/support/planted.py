@@ -270,3 +270,8 @@ def postponed_for_ever():
 
     with patch.object(Dissemination, "_spread", stubborn), patch.object(Postponing, "_awaited", trusting):
         yield
+
+
+def greeting_taken_for_an_introduction() -> AbstractContextManager[object]:
+    """Whoever says hello is one of us, even if it began to take part elsewhere before its greeting arrived."""
+    return patch.object(Lifetime, "unmet", property(lambda self: 0))

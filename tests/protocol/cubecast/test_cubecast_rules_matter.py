@@ -5,9 +5,10 @@ import pytest
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Acknowledged, Cut, Gap, Reincarnated, Send
 from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack, Wave
+from cubecast.protocol.vcube.cubecast.packets import Ack, Hello, Introduction, Obituary, Wave, Welcome
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry, bitmap
+from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Standing, bitmap
 from support import planted
 
 ALL = 0b1111
@@ -89,3 +90,71 @@ def test_an_acknowledgement_means_the_same_to_both():
     assert acknowledged_without_node_3() == bitmap(0b0111)
     with planted.verdicts_kept_private():
         assert acknowledged_without_node_3() == bitmap(ALL), "stable without node 3, which is not held faulty"
+
+
+def begun_with(i, other):
+    """Node i came back and began to take part with the other one alone; its greeting to the rest is under way."""
+    machine = Cubecast(i, Parameters(2, founders=ALL, ids=ALL), incarnation=1)
+    greeting = packet_of(machine.on_start(0.0), Hello)
+    standings = [Standing(one, 0, one == other) for one in range(4) if one != i]
+    effects = machine.on_packet(0.0, other, Welcome(0, (), 1, True, (*standings, Standing(i, 1, True))))
+    assert machine.is_active
+    assert packet_of(effects, Introduction) == Introduction(1, (), 0, True)
+    return machine, greeting
+
+
+def two_that_began_apart():
+    """1 began with 0, 2 began with 3; then the greetings arrive that they sent before. Who gives way?"""
+    (first, hello), (second, other_hello) = begun_with(1, 0), begun_with(2, 3)
+    machines, ways = {1: first, 2: second}, {1: 2, 2: 1}
+    under_way = [(2, hello), (1, other_hello)]
+    for _ in range(20):
+        if not under_way:
+            under_way = [(ways[i], packet) for i, machine in machines.items() for packet in asked(machine, ways[i])]
+        if under_way:
+            i, packet = under_way.pop(0)
+            under_way += [(ways[i], one) for one in sent_to(ways[i], machines[i].on_packet(1.0, ways[i], packet))]
+    return [machine.incarnation for machine in machines.values()]
+
+
+def asked(machine, peer):
+    return sent_to(peer, machine.on_timer(2.0, Timer.RETRY))
+
+
+def sent_to(peer, effects):
+    return [effect.packet for effect in effects if isinstance(effect, Send) and peer in effect.peers]
+
+
+@pytest.mark.interpreted
+def test_two_that_began_apart_do_not_live_with_each_other_unasked():
+    """Otherwise neither would ever ask the other who is subscribed."""
+    assert sorted(two_that_began_apart()) == [1, 2]
+    with planted.greeting_taken_for_an_introduction():
+        assert two_that_began_apart() == [1, 1]
+
+
+def told_by_a_newcomer_of_another_group(machine):
+    """Node 3 greets this one, begins with others that hold this one faulty, and says so."""
+    machine.on_packet(0.0, 3, Hello(1, ()))
+    return machine.on_packet(0.0, 3, Obituary(1, (), 0, bitmap(0b1001)))
+
+
+@pytest.mark.interpreted
+def test_a_newcomer_that_chose_the_smaller_side_expels_nobody_of_the_larger():
+    machine = node(1)
+    assert not any(isinstance(effect, Reincarnated) for effect in told_by_a_newcomer_of_another_group(machine))
+    assert machine.living == [0, 1, 2]
+    with planted.greeting_taken_for_an_introduction():
+        assert any(isinstance(effect, Reincarnated) for effect in told_by_a_newcomer_of_another_group(node(1)))
+
+
+def test_a_newcomer_says_once_that_it_began_with_those_it_found():
+    machine = node(1)
+    machine.on_packet(0.0, 3, Hello(1, ()))
+    assert any(isinstance(packet, Introduction) and not packet.known for packet in asked(machine, 3))
+    assert any("introductions" in line for line in machine.waiting())
+    machine.on_packet(2.0, 3, Introduction(1, (), 0, True))
+    assert not any(isinstance(packet, Introduction) for packet in asked(machine, 3))
+    assert not any("introductions" in line for line in machine.waiting())
+    answers = sent_to(3, machine.on_packet(3.0, 3, Introduction(1, (), 0, False)))
+    assert answers == [Introduction(0, machine.life.context.dead, 1, True)], "it may ask the same"

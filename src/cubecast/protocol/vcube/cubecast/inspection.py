@@ -64,6 +64,10 @@ def describe_held(life: Lifetime, now: float, names: Iterable[Topic]) -> list[di
 def waiting(life: Lifetime, names: Iterable[Topic]) -> list[str]:
     """What this node waits for, in general and in these topics."""
     lines = [] if life.joining is None else [f"joining: waits for nodes {life.joining.missing}"]
+    if life.unmet:
+        lines.append(
+            f"introductions: nodes {list(ids_of(life.unmet))} did not say yet that they began knowing this one"
+        )
     lines += life.settlement.waiting() + life.inquiry.waiting()
     return lines + [line for name in names for line in life.topics[name].waiting()]
 

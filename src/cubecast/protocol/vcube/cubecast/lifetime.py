@@ -20,6 +20,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Convoy,
     Hello,
     Inquiry,
+    Introduction,
     Obituary,
     Settle,
     SettlePart,
@@ -35,6 +36,7 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
+from cubecast.protocol.vcube.topology import ids_of
 
 TICKED_AT_ONCE: Final = 500
 """Topics in one step: a client may have subscribed to ten thousand in one go, and a peer does not answer."""
@@ -48,7 +50,7 @@ def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
     if isinstance(packet, Test | Settle | SettlePart):
         return packet.asking
-    return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry)
+    return isinstance(packet, Publication | Convoy | Wave | Ack | Ask | Stable | Inquiry | Introduction)
 
 
 class Lifetime:
@@ -66,6 +68,8 @@ class Lifetime:
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
         self.inquiry = OpenInquiry(self.context)
+        self._heard_of = 0
+        """Mask of the nodes this one heard of since it takes part; each says once that it began knowing this one."""
 
     def topic(self, topic: Topic) -> TopicState:
         state = self.topics.get(topic)
@@ -160,6 +164,8 @@ class Lifetime:
         assert self.joining is not None
         news = self.joining.news()
         self.joining = None
+        self._heard_of = 0
+        self._introduce(self.context.registry.others, known=True)
         self.context.closed.update(self.context.registry.faulty())
         for life in news:
             self.settlement.node_died(life)
@@ -170,6 +176,37 @@ class Lifetime:
         if wishes.follows:
             self.inquiry.begin()
 
+    # Those who came later
+
+    @property
+    def unmet(self) -> int:
+        """Mask of the nodes held correct of which it is not known that they began to take part knowing this one.
+
+        Two that began in different groups may hear of each other by greetings that come late, and then neither would
+        ask the other who is subscribed.
+        """
+        return self._heard_of & self.context.registry.others
+
+    def ask_unmet(self) -> None:
+        self._introduce(self.unmet, known=False)
+
+    def on_introduction(self, sender: NodeId, packet: Introduction) -> None:
+        if self.joining is not None or packet.incarnation != self.incarnation:
+            return
+        if packet.known:
+            self._heard_of &= ~(1 << sender)
+        elif self.unmet >> sender & 1:  # neither began knowing the other
+            self.send_obituary(sender, packet.by, stranger=True)
+        else:
+            self._introduce(1 << sender, known=True)
+
+    def _introduce(self, nodes: int, *, known: bool) -> None:
+        context = self.context
+        for node in ids_of(nodes):
+            incarnation = context.registry.incarnation_of(node)
+            context.send((node,), Introduction(context.by, context.dead, incarnation, known))
+            context.busy = context.busy or not known
+
     # Verdicts
 
     def hold_alive(self, life: Life) -> None:
@@ -179,6 +216,9 @@ class Lifetime:
         if life.node != self.node and self.context.registry.hold_alive(*life):
             if life.incarnation - 1 > old:
                 self._after_death(Life(life.node, life.incarnation - 1))
+            if self.joining is None:
+                self._heard_of |= 1 << life.node
+                self.context.busy = True
             for topic in self.topics.values():
                 topic.view.forget_cache()
 
@@ -211,14 +251,16 @@ class Lifetime:
     def on_obituary(self, sender: NodeId, packet: Obituary) -> None:
         """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way.
 
-        Somebody we took for one of us and who never heard of us is a stranger too: it began alone.
+        Somebody we took for one of us and who never heard of us is a stranger too: it began alone. So is one who said
+        hello and never that it began with us: it may have begun with others.
         """
         registry = self.context.registry
         if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
             return
         theirs, ours = mask_from(packet.alive), registry.alive
         friend = registry.is_alive(sender, packet.by)
-        if (friend and not packet.stranger) or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+        met = friend and not packet.stranger and not self.unmet >> sender & 1
+        if met or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
             raise Expelled
         if friend:
             self.suspect(sender)
@@ -239,3 +281,20 @@ class Lifetime:
         self.settlement.receive(sender, packet)
         if packet.asking:
             self.settlement.answer(sender)
+
+    # What concerns single topics
+
+    def on_ack(self, sender: NodeId, packet: Ack) -> None:
+        topic = self.topic(packet.topic)
+        acknowledged, own = topic.dissemination.acknowledged, False
+        for message in packet.messages:
+            acknowledged(sender, message)
+            own = own or message[0] == self.node
+        if own:
+            topic.check_stable()
+
+    def on_ask(self, sender: NodeId, packet: Ask) -> None:
+        topic = self.topic(packet.topic)
+        if packet.incarnation == self.incarnation and packet.counter <= topic.stable:
+            context = self.context
+            context.send((sender,), Stable(context.by, context.dead, packet.topic, topic.stable))

@@ -39,6 +39,7 @@ from cubecast.protocol.vcube.cubecast.packets import (
     Convoy,
     Hello,
     Inquiry,
+    Introduction,
     Obituary,
     Settle,
     SettlePart,
@@ -237,9 +238,9 @@ class Cubecast:
                 for publication in packet.publications():
                     self._on_publication(sender, publication)
             case Ack():
-                self._on_ack(sender, packet)
+                self._life.on_ack(sender, packet)
             case Ask():
-                self._on_ask(sender, packet)
+                self._life.on_ask(sender, packet)
             case Stable():
                 source = Life(sender, packet.by)
                 self._life.topic(packet.topic).dissemination.settle_stable(source, packet.counter)
@@ -256,6 +257,8 @@ class Cubecast:
             case Welcome():
                 if self._life.on_welcome(sender, packet):
                     self._life.become_active(self._wishes)
+            case Introduction():
+                self._life.on_introduction(sender, packet)
             case Settle():
                 self._life.on_settle(sender, packet)
             case SettlePart():
@@ -333,21 +336,6 @@ class Cubecast:
             for offset in range(len(packet.payloads)):
                 message = packet.message._replace(counter=packet.message.counter + offset)
                 self._life.context.emit(Observe("discard", packet.topic, message))
-
-    def _on_ack(self, sender: NodeId, packet: Ack) -> None:
-        topic = self._life.topic(packet.topic)
-        acknowledged, own = topic.dissemination.acknowledged, False
-        for message in packet.messages:
-            acknowledged(sender, message)
-            own = own or message[0] == self.node
-        if own:
-            topic.check_stable()
-
-    def _on_ask(self, sender: NodeId, packet: Ask) -> None:
-        topic = self._life.topic(packet.topic)
-        if packet.incarnation == self.incarnation and packet.counter <= topic.stable:
-            context = self._life.context
-            context.send((sender,), Stable(context.by, context.dead, packet.topic, topic.stable))
 
     # Membership
 
@@ -449,6 +437,7 @@ class Cubecast:
         self._retry_set = False
         life = self._life
         life.repeat_hello()
+        life.ask_unmet()
         life.inquiry.ask()
         life.settlement.tick()
         life.tick_topics()

@@ -144,6 +144,16 @@ class Welcome(Packet):
 
 
 @dataclass(slots=True)
+class Introduction(Packet):
+    """The sender began to take part knowing the receiver's incarnation, or asks whether the receiver did so."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    incarnation: Incarnation
+    known: bool
+
+
+@dataclass(slots=True)
 class Settle(Packet):
     """What the sender has of faulty sources, given whom it holds faulty (per node, the newest such incarnation)."""
 
@@ -230,7 +240,8 @@ AnyPacket: TypeAlias = (
     | TopicList
     | Convoy
     | SettlePart
+    | Introduction
 )
 FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
-LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, SettlePart, Direct)
+LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, SettlePart, Direct, Introduction)
 PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)
