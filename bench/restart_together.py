@@ -5,8 +5,10 @@
 Processes of their own on loopback. Some messages are made durable at one node each, spread over topics; then all
 processes are killed at once, so that the other logs lack what they had not written yet, and started again at once. The
 clock runs from the first start to the line each node prints when it serves. Then a client reads everything from the
-beginning at each node: every message once, in each publisher's order, and no gap. Beside it the same cluster without
-logs and without anything to fill, on the same machine in the same minute, which tells what starting processes costs.
+beginning at each node: every message once, in each publisher's order, and no gap. Beside it, on the same machine in the
+same minute, the same cluster without logs and without anything to fill, and as the yardstick as many processes that do
+nothing but import what a node imports: on few cores that alone takes its time. All run from compiled bytecode, as an
+installed package does.
 """
 
 import argparse
@@ -27,6 +29,29 @@ from cubecast.experiments.free_ports import free_addresses
 PROGRAM = (sys.executable, "-c", "from cubecast.cli import main; main()")
 READY_WITHIN = 4.0
 """Seconds, on an idle machine; what is printed for a busy one says how busy it was."""
+IMPORTS = (sys.executable, "-c", "import cubecast.cli.node, cubecast.protocol.vcube.cubecast.family as _; print('{}')")
+"""What every node does before it can do anything; it answers in JSON, as a node does when it serves."""
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """Bytecode is kept, as where a package was installed; some development machines switch that off."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(directory / "bytecode")}
+
+
+def run(words: Iterable[object], directory: Path) -> "subprocess.Popen[str]":
+    given = [str(word) for word in words]
+    return subprocess.Popen(given, stdout=subprocess.PIPE, text=True, env=environment(directory))
+
+
+def importing(directory: Path, processes: int) -> float:
+    """Seconds until so many processes have imported what a node needs."""
+    _served(first := run(IMPORTS, directory), 0.0)  # not counted: it may have to compile
+    begin = time.monotonic()
+    some = [run(IMPORTS, directory) for _ in range(processes)]
+    slowest = max(_served(process, begin) for process in some)
+    kill([first, *some])
+    return slowest
 
 
 def started(directory: Path, nodes: int, *, logs: bool) -> tuple[list[subprocess.Popen[str]], list[float]]:
@@ -35,7 +60,7 @@ def started(directory: Path, nodes: int, *, logs: bool) -> tuple[list[subprocess
     for node in range(nodes):
         words = ["node", "--json", "--config", directory / "cluster.toml", "--id", node]
         words += ["--data", directory / f"{node}", *(("--log", ">") if logs else ())]
-        processes.append(subprocess.Popen([*PROGRAM, *map(str, words)], stdout=subprocess.PIPE, text=True))
+        processes.append(run([*PROGRAM, *words], directory))
     return processes, [_served(process, begin) for process in processes]
 
 
@@ -89,10 +114,12 @@ async def missing(address: str, nodes: int, messages: int) -> tuple[int, int]:
     return len(expected - set(got)) + (len(got) - len(set(got))) + (not in_order), gaps
 
 
-def trial(nodes: int, messages: int, *, logs: bool) -> tuple[list[float], int, int]:
+def trial(nodes: int, messages: int, *, logs: bool) -> tuple[float, list[float], int, int]:
+    """Seconds of importing alone, when each node served, and what was missing, doubled or announced as a gap."""
     addresses = [str(address) for address in free_addresses(nodes)]
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)
+        yardstick = importing(directory, nodes)
         peers = "\n".join(f'{node} = "{address}"' for node, address in enumerate(addresses))
         (directory / "cluster.toml").write_text(f"[peers]\n{peers}\n")
         processes, _ = started(directory, nodes, logs=logs)
@@ -105,7 +132,7 @@ def trial(nodes: int, messages: int, *, logs: bool) -> tuple[list[float], int, i
         for address in addresses if logs else []:
             too_few, announced = asyncio.run(missing(address, nodes, messages))
             lost, gaps = lost + too_few, gaps + announced
-        return ready, lost, gaps
+        return yardstick, ready, lost, gaps
 
 
 def main() -> None:
@@ -116,10 +143,11 @@ def main() -> None:
     print(f"{arguments.nodes} nodes killed and started at once; the machine's load is {os.getloadavg()[0]:.1f}")
     failures = 0
     for logs in (False, True):
-        ready, lost, gaps = trial(arguments.nodes, arguments.messages, logs=logs)
+        yardstick, ready, lost, gaps = trial(arguments.nodes, arguments.messages, logs=logs)
         what = "with logs   " if logs else "without logs"
         aim = f" (aim on an idle machine: {READY_WITHIN:.0f} s)" if logs else ""
         print(f"{what}: first ready after {min(ready):.1f} s, last after {max(ready):.1f} s{aim}; ", end="")
+        print(f"{arguments.nodes} processes that only import take {yardstick:.1f} s; ", end="")
         print(f"missing or doubled {lost}, gaps {gaps}" if logs else "nothing to fill")
         failures += lost + gaps
     sys.exit(1 if failures else 0)

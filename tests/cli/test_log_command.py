@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cubecast.api.envelope import seal
-from cubecast.cli import common, main
+from cubecast.cli import main, screen
 from cubecast.ids import MessageId
 from cubecast.net.log.segments import segment_path
 from cubecast.net.log.store import Store
@@ -51,7 +51,7 @@ def test_ls_tells_topics_offsets_sizes_and_times(a_log):
 @pytest.mark.parametrize("columns", ["80", None], ids=["terminal", "pipe"])
 def test_nothing_in_the_table_is_cut(a_log, monkeypatch, columns):
     if columns is not None:
-        monkeypatch.setattr(common.output, "width", int(columns))
+        monkeypatch.setattr(screen.output, "width", int(columns))
     table = cubecast("log", "ls", a_log).stdout
     assert "1970-01-12 13:46:40" in table and "…" not in table
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from cubecast.cli import main
-from cubecast.cli.common import output
+from cubecast.cli.screen import output
 from cubecast.protocol.families import FAMILIES, find
 
 

@@ -37,6 +37,11 @@ with contextlib.redirect_stdout(io.StringIO()):
     main(["--help"], standalone_mode=False)
 print(json.dumps(sorted(name for name in sys.modules if name.startswith(("cubecast.", "aiohttp")))))
 """
+WHAT_A_NODE_LOADS = """
+import json, sys
+import cubecast.cli.node, cubecast.protocol.vcube.cubecast.family
+print(json.dumps(sorted(sys.modules)))
+"""
 COMPLAINTS = """
 import json, sys
 from click.testing import CliRunner
@@ -109,6 +114,14 @@ def test_the_list_of_commands_loads_nothing_but_itself(plain: PlainInstall):
     loaded = plain.evaluate(WHAT_HELP_LOADS)
     assert isinstance(loaded, list) and len(loaded) < 10, loaded
     assert not [name for name in loaded if name.startswith(("cubecast.api", "cubecast.protocol", "aiohttp"))]
+
+
+def test_a_node_loads_neither_tables_nor_other_protocols_nor_the_web(plain: PlainInstall):
+    """Sixteen that start at once on two cores wait for this."""
+    loaded = plain.evaluate(WHAT_A_NODE_LOADS)
+    assert isinstance(loaded, list) and "cubecast.net.node" in loaded
+    others = ("rich", "aiohttp", "cubecast.protocol.filters", "cubecast.protocol.epidemic", "cubecast.report")
+    assert not [name for name in loaded if name.startswith(others)]
 
 
 def test_what_needs_more_says_what_to_install(plain: PlainInstall):

@@ -1,6 +1,7 @@
 """A cluster of nodes that have nothing but `join` lists: each remembers the others, so that it forms again when all of
 them were down."""
 
+import asyncio
 import json
 import logging
 
@@ -60,6 +61,75 @@ def test_a_cluster_whose_nodes_were_all_down_forms_again_with_the_same_ids(place
     with caplog.at_level(logging.WARNING):
         run(main())
     assert caplog.text.count("begins again with those it remembers") == 1, "the first says so, the others join it"
+
+
+LONG = UNHURRIED | {"patience": 600.0, "round_length": 0.5}
+"""Nobody waits that out in a test."""
+
+
+async def started(nodes: list[Node]) -> None:
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(node.start() for node in nodes))
+
+
+def test_nodes_of_a_fixed_set_that_start_at_once_do_not_wait_out_their_patience():
+    addresses = free_addresses(3)
+
+    def node(number: int) -> Node:
+        return Node(peers=dict(enumerate(addresses)), node=number, **LONG)
+
+    async def main():
+        nodes = [node(number) for number in range(3)]
+        await started(nodes)
+        await formed(nodes)
+        await stopped(nodes)
+
+    run(main())
+
+
+def test_nodes_with_join_lists_that_all_come_back_at_once_do_not_either(tmp_path):
+    addresses = free_addresses(3)
+
+    def node(number: int, join: list[str]) -> Node:
+        return Node(listen=addresses[number], join=join, data=tmp_path / str(number), **LONG)
+
+    async def main():
+        nodes = [node(0, []), node(1, addresses[:1]), node(2, addresses[:1])]
+        for one in nodes:
+            await one.start()
+        await formed(nodes)
+        for one in nodes:
+            await one._live._shut()
+        again = [node(number, [at for at in addresses if at != addresses[number]]) for number in range(3)]
+        await started(again)
+        await formed(again)
+        await stopped(again)
+
+    run(main())
+
+
+def test_a_fixed_set_waits_for_a_member_that_joined_it_and_may_take_part_still(tmp_path):
+    addresses = free_addresses(3)
+
+    def node(number: int) -> Node:
+        return Node(peers=dict(enumerate(addresses[:2])), node=number, data=tmp_path / str(number), **LONG)
+
+    async def main():
+        nodes = [node(0), node(1)]
+        await started(nodes)
+        guest = Node(listen=addresses[2], join=addresses[:1], **LONG)
+        await guest.start()
+        await formed([*nodes, guest])
+        for one in nodes:
+            await one._live._shut()
+        again = [node(0), node(1)]
+        await started(again)
+        await formed([*again, guest])
+        assert guest._live.place.incarnation == 0, "it lived on"
+        await guest.close()
+        await stopped(again)
+
+    run(main())
 
 
 def test_a_node_that_nobody_remembers_says_that_no_member_answers(places):

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress
+from cubecast.cli.common import OK, VIOLATED, json_option, print_json
+from cubecast.cli.screen import output, progress
 
 EXAMPLE = """
 \b

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import EXIT_CODES, json_option, output, print_json, progress
+from cubecast.cli.common import EXIT_CODES, json_option, print_json
+from cubecast.cli.screen import output, progress
 
 EXAMPLE = """
 \b

@@ -1,24 +1,19 @@
-"""What every command shares: lazy loading, exit codes, JSON or tables, progress."""
+"""What every command shares: lazy loading, exit codes, JSON, complaints."""
 
 import json
 import logging
-import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from cubecast import __version__
 from cubecast.errors import CubecastError
-from cubecast.net.visible import visible, visible_json, visible_lines
+from cubecast.net.visible import visible, visible_json
 
 OK, VIOLATED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes."""
@@ -39,25 +34,6 @@ EXTRAS = {
     "jinja2": "report",
 }
 """Packages that a plain installation does not bring, and the extra that does."""
-WIDE = 500
-"""Columns of what is no terminal."""
-
-
-class Screen(Console):
-    """Text is shown as it is: nothing in it is markup, for it may be somebody else's. Nor can it steer a terminal:
-    there it is spelled out before it is laid out. In files and pipes nothing is cut or folded."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(highlight=False, markup=False, emoji=False, **options)
-        if not self.is_terminal and "COLUMNS" not in os.environ:
-            self.width = WIDE
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(visible_lines(text) if self.is_terminal else text, **options)
-
-
-output = Screen()
-errors = Screen(stderr=True)
 
 
 @dataclass(frozen=True)
@@ -182,12 +158,3 @@ def complain_of_warnings() -> None:
 
 def print_json(data: Mapping[str, Any], indent: int | None = 2) -> None:
     click.echo(visible_json(json.dumps(data, indent=indent)))
-
-
-@contextmanager
-def progress(text: str) -> Iterator[Progress]:
-    """A spinner with the time spent on standard error; nothing when that is not a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        bar.add_task(text, total=None)
-        yield bar

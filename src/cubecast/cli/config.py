@@ -6,8 +6,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from cubecast.cli.common import BAD_INPUT, json_option, output, print_json
+from cubecast.cli.common import BAD_INPUT, json_option, print_json
 from cubecast.cli.node_options import node_options, setting_options, sources
+from cubecast.cli.screen import output
 from cubecast.net.config import NodeConfig
 from cubecast.net.security.security import Security
 from cubecast.net.settings.checking import check_file

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import EXIT_CODES, VIOLATED, errors, json_option, output, print_json, progress, seed_option
+from cubecast.cli.common import EXIT_CODES, VIOLATED, json_option, print_json, seed_option
+from cubecast.cli.screen import errors, output, progress
 from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """

@@ -6,7 +6,8 @@ from typing import Any, NoReturn
 
 import click
 
-from cubecast.cli.common import OK, VIOLATED, output, print_json, progress
+from cubecast.cli.common import OK, VIOLATED, print_json
+from cubecast.cli.screen import output, progress
 
 
 def live_swarm(

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import OK, VIOLATED, errors, json_option, output, print_json, progress
+from cubecast.cli.common import OK, VIOLATED, json_option, print_json
+from cubecast.cli.screen import errors, output, progress
 from cubecast.net.log.check import check_log, list_topics
 from cubecast.report.log_export import export_lines
 from cubecast.report.log_tables import print_log

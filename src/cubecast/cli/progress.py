@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import click
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cubecast.cli.common import errors
+from cubecast.cli.screen import errors
 
 FIRST_LINE_AFTER = 5.0
 """Seconds; what is quicker says nothing."""

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from cubecast.cli.common import json_option, output, print_json
+from cubecast.cli.common import json_option, print_json
+from cubecast.cli.screen import output
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.family import Family
 from cubecast.report.protocols import parameters_table, protocols_table

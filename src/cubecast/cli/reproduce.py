@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
+from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
+from cubecast.cli.screen import output, progress
 from cubecast.errors import BadInput
 from cubecast.experiments.parallel import in_processes
 from cubecast.experiments.reproduction import EXPERIMENTS, Effort, find_experiment, write_reproduction

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from cubecast.cli.common import json_option, output, print_json, progress, seed_option
+from cubecast.cli.common import json_option, print_json, seed_option
+from cubecast.cli.screen import output, progress
 
 EXAMPLE = """
 \b

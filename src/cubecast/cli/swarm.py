@@ -5,8 +5,9 @@ from typing import NoReturn
 
 import click
 
-from cubecast.cli.common import OK, VIOLATED, json_option, output, print_json, progress, seed_option
+from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
 from cubecast.cli.live_swarm import live_swarm
+from cubecast.cli.screen import output, progress
 from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import VIOLATED, errors, json_option, output, print_json, progress
+from cubecast.cli.common import VIOLATED, json_option, print_json
+from cubecast.cli.screen import errors, output, progress
 from cubecast.cli.spark_options import spark_options
 from cubecast.experiments.sweep.definition import NAMED, find_sweep
 from cubecast.experiments.sweep.grid import Sweep

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from cubecast.cli.common import BAD_INPUT, EXIT_CODES, VIOLATED, json_option, output, print_json
+from cubecast.cli.common import BAD_INPUT, EXIT_CODES, VIOLATED, json_option, print_json
 from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 from cubecast.cli.spark_options import spark_options
 from cubecast.errors import BadInput
 from cubecast.report.partial_notes import partial_notes

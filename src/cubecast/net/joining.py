@@ -51,10 +51,19 @@ async def apply_for_a_place(
             return await _ask_members(config, others, instance, attempt, remembered, secure, attempts=1)
         except (BadInput, Unreachable) as error:
             log.info("nobody takes part yet: %s", error)
-        others_at = {peer: address for peer, address in config.peers.items() if peer != node}
-        places = [Place(peer, UNHEARD_OF, b"", str(address)) for peer, address in others_at.items()]
-        return Admission(node, remembered + 1, config.dimension, places)
+        return Admission(node, remembered + 1, config.dimension, _places_to_begin_with(config, node))
     return Admission(node, remembered + 1, config.dimension, is_founder=remembered < 0)
+
+
+def _places_to_begin_with(config: NodeConfig, node: NodeId) -> list[Place]:
+    """Of the nodes that were set, and of members of earlier that joined these and did not say goodbye."""
+    others = {peer: str(address) for peer, address in config.peers.items() if peer != node}
+    known = known_members(config)
+    if known is not None and (known.node, known.dimension) == (node, config.dimension):
+        taken = {str(address) for address in config.peers.values()}
+        joined = {peer: at for peer, at in known.places.items() if peer not in known.left and at not in taken}
+        others = joined | others
+    return [Place(peer, UNHEARD_OF, b"", address) for peer, address in sorted(others.items())]
 
 
 async def _come_back(

@@ -7,10 +7,12 @@ application may ask of it.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cubecast.ids import Incarnation, NodeId, Topic
-from cubecast.protocol.filters.values import Attributes
+
+if TYPE_CHECKING:
+    from cubecast.protocol.filters.values import Attributes
 
 Interest: TypeAlias = Callable[[Topic], bool]
 """Is this topic, whenever it comes to be, to be subscribed?"""
@@ -48,7 +50,7 @@ class Publish:
     payloads: Sequence[bytes]
     hurry: bool = False
     """The application waits until these are stable."""
-    attributes: Attributes | None = None
+    attributes: "Attributes | None" = None
     """What filters of subscriptions look at, the same for all of these messages."""
 
 

@@ -145,11 +145,15 @@ def run(
 
 
 def _contacts(schedule: Schedule, family: Family) -> dict[NodeId, tuple[NodeId, ...]]:
-    """Whom each node may turn to first, in a family whose nodes nobody announces."""
-    if family.population.announced:
+    """Whom each node may turn to first, in a family whose nodes nobody announces; or, where they are admitted to
+    their places, whom it remembers when it comes back: few, many or all."""
+    population = family.population
+    if population.announced and not population.power_of_two:
         return {}
     rng = stream(schedule.seed, "contacts")
     others = {node: [one for one in schedule.nodes if one != node] for node in schedule.nodes}
+    if population.announced:
+        return {node: tuple(rng.sample(some, rng.randint(0, len(some)))) for node, some in others.items()}
     return {node: tuple(rng.sample(some, min(CONTACTS, len(some)))) for node, some in others.items()}
 
 

@@ -345,6 +345,48 @@ class TestFaults:
         machine.subscribe(0.0, "t")
         assert of(Subscribed, machine.on_timer(2000.0, Timer.ALONE)) == [Subscribed("t")]
 
+    def test_nodes_that_all_start_at_once_need_not_wait_for_one_that_takes_part(self):
+        machine = starting_with(0b0110)
+        machine.on_packet(1.0, 1, joins_too(1))
+        assert not machine.is_active
+        effects = machine.on_packet(2.0, 2, joins_too(1, 2))
+        assert machine.is_active
+        assert sent(Wave, effects) == [((1, 2), Wave(1, (), "t", 1, Entry(3, 1, 1, True)))]
+
+    def test_they_wait_for_whomever_one_of_them_has_heard_of(self):
+        machine = starting_with(0b0010)
+        machine.on_packet(1.0, 1, joins_too(0, 1))
+        assert not machine.is_active
+        machine.on_packet(2.0, 0, joins_too(0, 1))
+        assert machine.is_active
+
+    def test_a_contact_that_says_nothing_may_take_part_so_the_patience_is_waited_out(self):
+        machine = starting_with(0b0110)
+        machine.on_packet(1.0, 1, joins_too(0, 1))
+        machine.on_packet(2.0, 0, joins_too(0, 1))
+        assert not machine.is_active
+        machine.on_timer(2000.0, Timer.ALONE)
+        assert machine.is_active
+
+    def test_a_process_that_was_held_faulty_waits_for_one_that_takes_part_whatever_its_contacts_do(self):
+        machine = starting_with(0b0010)
+        machine.on_packet(1.0, 1, joins_too(1))
+        assert machine.is_active
+        assert of(Reincarnated, machine.on_packet(2.0, 1, Obituary(0, (), 1, bitmap(0b0111))))
+        machine.on_packet(3.0, 1, Welcome(0, (), 2, False, (Standing(1, 0, True), Standing(3, 2, True))))
+        assert not machine.is_active
+
+
+def starting_with(contacts):
+    machine = Cubecast(3, Parameters(2, ids=ALL), incarnation=1, contacts=contacts)
+    machine.on_start(0.0)
+    machine.subscribe(0.0, "t")
+    return machine
+
+
+def joins_too(*known):
+    return Welcome(0, (), 1, False, tuple(Standing(i, int(i == 3), True) for i in (*known, 3)))
+
 
 @pytest.mark.parametrize(
     "wrong",

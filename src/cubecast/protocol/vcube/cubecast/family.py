@@ -27,7 +27,8 @@ def _make(setup: Setup, parameters: Parameters) -> MakeMachine:
     initial = {topic: mask_of(nodes) for topic, nodes in setup.settled.items()}
 
     def make(seat: Seat) -> Machine:
-        return Cubecast(seat.node, shared, incarnation=seat.incarnation, initial=initial)
+        contacts = mask_of(seat.contacts)
+        return Cubecast(seat.node, shared, incarnation=seat.incarnation, initial=initial, contacts=contacts)
 
     return make
 

@@ -12,15 +12,20 @@ class Joining:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.contacts = 0
+        """Mask of those this process knew of when it began; 0: nobody, or it began long ago."""
         self._told: dict[NodeId, dict[NodeId, Incarnation]] = {}
         """Per node that welcomed us, the verdicts it knew."""
         self.is_sure = False
-        """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience."""
+        """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience; or
+        everybody we knew of when we began joins as we do, and nobody else is known to them."""
+        self._named = 0
         self._agreed: set[Life] = set()
 
     def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
         self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
-        self.is_sure = self.is_sure or active
+        self._named |= sum(1 << node for node, _, alive in nodes if alive)
+        self.is_sure = self.is_sure or active or self._all_begin
 
     def agree(self, faulty: tuple[Life, ...]) -> None:
         """We told somebody who settles what they left that we accept nothing from these; so we must know of them."""
@@ -29,6 +34,14 @@ class Joining:
     @property
     def welcomers(self) -> int:
         return sum(1 << node for node in self._told)
+
+    @property
+    def _all_begin(self) -> bool:
+        """All are started at once, as after a power cut: then waiting for somebody who takes part is in vain. It is the
+        patience cut short, no more, and as safe: whoever is missing all the same is a stranger, as to one that waited.
+        """
+        expected = (self.contacts | self._named) & ~(1 << self._context.node)
+        return bool(self.contacts) and not expected & ~self.welcomers
 
     @property
     def is_complete(self) -> bool:

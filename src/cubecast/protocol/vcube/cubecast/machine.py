@@ -61,7 +61,8 @@ from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:
-    """One node. `initial` names, per topic, the nodes (a mask) that subscribed before the start of incarnation 0."""
+    """One node. `initial` names, per topic, the nodes (a mask) that subscribed before the start of incarnation 0;
+    `contacts` (a mask) those that it knows of as it starts."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Cubecast:
         *,
         incarnation: Incarnation = 0,
         initial: Mapping[Topic, int] | None = None,
+        contacts: int = 0,
     ) -> None:
         if not 0 <= node < parameters.size:
             raise LocalProtocolError(f"node {node} is not an id of a cube of {parameters.size}")
@@ -80,6 +82,8 @@ class Cubecast:
         self._retry_set = self._acks_set = False
         founding = not incarnation and parameters.founders >> node & 1
         self._life = self._born(incarnation, parameters.founders if founding else 0)
+        if self._life.joining is not None:
+            self._life.joining.contacts = contacts
         for topic, members in (initial or {}).items() if founding else ():
             self._life.topic(topic).found(members)
             if members >> node & 1:
