@@ -9,12 +9,12 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.experiments.causal_aggregation import table_4_1
 from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, all_findings, run_chapter, run_rates
-from cubecast.experiments.causal_aggregation.explanations import EXPLANATIONS
 from cubecast.experiments.causal_aggregation.gap import compare_readings
 from cubecast.experiments.causal_aggregation.point import run_point
 from cubecast.experiments.causal_aggregation.readings import CHOSEN, PUBLISHED, READINGS, Links
-from cubecast.experiments.ledger import Ledger
-from cubecast.experiments.parallel import here
+from cubecast.experiments.claims import claims_of
+from cubecast.experiments.ledger import Comparison
+from cubecast.experiments.parallel import here, in_processes
 from cubecast.experiments.reproduction import Effort, find_experiment
 from cubecast.sim.kernels.causal_broadcast import CausalKernel
 
@@ -72,11 +72,18 @@ def test_the_published_parameters_do_not_give_the_published_table():
 
 
 def test_every_claim_of_the_chapter_is_judged():
+    """One run: the claims about means of thirty are not asked for, the exact ones and most others hold already."""
     findings = all_findings(run_rates(1, 1, here, (1024,)), run_chapter(CHOSEN, 1, 1, here, SIZES))
     names = [finding.claim.name for finding in findings]
-    assert len(names) == len(set(names)) == 55
-    assert set(EXPLANATIONS) <= set(names)
-    assert Ledger(findings).within >= 38  # of one single run
+    assert sorted(names) == sorted(claim.name for claim in claims_of("causal-aggregation"))
+    assert all(finding.within for finding in findings if finding.claim.comparison is Comparison.EXACT)
+
+
+@pytest.mark.slow
+def test_the_whole_chapter_has_no_difference_without_a_figure_that_explains_it():
+    done = find_experiment("causal-aggregation")(Effort(seed=1), in_processes)
+    assert done.ledger.unexplained() == []
+    assert done.ledger.within >= 47, done.ledger.to_json()
 
 
 def test_readings_are_compared_claim_by_claim():

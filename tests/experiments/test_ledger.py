@@ -2,7 +2,7 @@
 
 import pytest
 
-from cubecast.experiments.ledger import WORST, Claim, Comparison, Finding, Ledger
+from cubecast.experiments.ledger import WORST, Claim, Comparison, Evidence, Explanation, Finding, Ledger
 
 
 def claim(comparison, value=10.0, tolerance=0.0, name="c"):
@@ -18,6 +18,9 @@ def claim(comparison, value=10.0, tolerance=0.0, name="c"):
         (Comparison.RELATIVE, 0.2, 9, 0.5),
         (Comparison.POINTS, 4, 12, 0.5),
         (Comparison.POINTS, 4, 100, WORST),
+        (Comparison.FACTOR, 2, 20, 1),
+        (Comparison.FACTOR, 2, 5, 1),
+        (Comparison.FACTOR, 2, 0, WORST),
         (Comparison.AT_MOST, 0, 9, 0),
         (Comparison.AT_MOST, 0, 15, 1.5),
         (Comparison.AT_LEAST, 0, 11, 0),
@@ -35,16 +38,39 @@ def test_a_shape_holds_or_not():
     assert not Finding(claim(Comparison.SHAPE), 3, False).within
 
 
+def explained(low, high, *evidence):
+    return Explanation("because", low, high, [Evidence("figure", *one) for one in evidence])
+
+
 def test_what_is_outside_is_explained_or_differs():
     findings = [Finding(claim(Comparison.POINTS, tolerance=1, name=name), ours) for name, ours in
                 (("near", 10.5), ("far", 20), ("odd", 20))]  # fmt: skip
-    ledger = Ledger(findings, {"far": "because", "near": "not needed"})
-    assert [(row["verdict"], row["explanation"]) for row in ledger.rows()] == [
-        ("reproduced", ""),
-        ("explained", "because"),
-        ("differs", ""),
+    because = explained(15, 25, (3.0, 2, 4))
+    ledger = Ledger(findings, {"far": because, "near": because}, [claim(Comparison.EXACT, name="later")])
+    assert [(row["claim"], row["verdict"], bool(row["explanation"])) for row in ledger.rows()] == [
+        ("near", "reproduced", False),
+        ("far", "explained", True),
+        ("odd", "differs", False),
+        ("later", "not run", False),
     ]
+    assert "figure 3 (2 … 4)" in ledger.rows()[1]["explanation"]
     assert ledger.unexplained() == ["odd"]
     assert ledger.within == 1
     assert ledger.distance == pytest.approx((0.5 + WORST + WORST) / 3)
     assert ledger.to_json()["claims"] == 3
+    assert ledger.to_json()["not_run"] == ["later"]
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        explained(15, 25),
+        explained(15, 25, (1.0, 2, 4)),
+        explained(15, 25, (3.0, 2, 4), (9.0, 2, 4)),
+        explained(21, 25, (3.0, 2, 4)),
+    ],
+    ids=["no evidence", "evidence outside", "some evidence outside", "a value it does not speak of"],
+)
+def test_an_explanation_is_no_free_pass(explanation):
+    finding = Finding(claim(Comparison.POINTS, tolerance=1), 20)
+    assert Ledger([finding], {"c": explanation}).unexplained() == ["c"]

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from cubecast.check.mutate import MUTATORS
 from cubecast.cli import main
 from cubecast.experiments.demo import DAMAGE
-from cubecast.experiments.ledger import Claim, Comparison, Finding, Ledger
+from cubecast.experiments.ledger import Claim, Comparison, Evidence, Explanation, Finding, Ledger
 from cubecast.experiments.reproduction import Reproduction, write_reproduction
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.results import About, write_results
@@ -43,7 +43,9 @@ def pictures(text: str) -> list[str]:
 
 @pytest.fixture
 def reproduced(tmp_path: Path) -> Path:
-    ledger = Ledger(CLAIMS, {"C-2": "the paper's clock is another"})
+    ledger = Ledger(
+        CLAIMS, {"C-2": Explanation("the paper's clock is another", 8, 10, [Evidence("its clock", 2, 1, 3)])}
+    )
     series = {"Table 9": {"nodes": [8, 16], "saved, paper": [None, 10.0], "saved, ours": [9.0, 11.0]}}
     beside = {"as printed": Ledger(CLAIMS[:1])}
     write_reproduction(
@@ -68,7 +70,7 @@ def test_a_reproduction_is_its_ledger_its_reasons_and_its_plots(reproduced: Path
     assert done.exit_code == 0, done.output
     assert str(reproduced / "report.html") in done.stdout.replace("\n", "")
     text = (reproduced / "report.html").read_text()
-    for words in ("Chapter 9", "C-1", "reproduced", "explained", "another", "± 2", "1 of 2 claims", "ours, as printed"):
+    for words in ("Chapter 9", "C-1", "reproduced", "explained", "another", "± 2", "1 of 2 rows", "ours, as printed"):
         assert words in text
     assert "packets &lt;saved&gt;" in text
     assert "<saved>" not in text

@@ -7,14 +7,18 @@ import click
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
 from cubecast.cli.screen import output, progress
 from cubecast.errors import BadInput
+from cubecast.experiments.claims import claims_of
+from cubecast.experiments.ledger import described
 from cubecast.experiments.parallel import in_processes
-from cubecast.experiments.reproduction import EXPERIMENTS, Effort, find_experiment, write_reproduction
-from cubecast.report.ledger import print_readings, print_reproduction
+from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
+from cubecast.report.ledger import print_claims, print_readings, print_reproduction
 
 EXAMPLE = """
 \b
 Example:
+  cubecast reproduce --list
   cubecast reproduce causal-aggregation --quick --out out/chapter4
+  cubecast reproduce PS-F56a "Table 4.1"
   cubecast reproduce causal-aggregation --readings --runs 3
 """
 
@@ -24,6 +28,7 @@ Example:
 @click.option("--runs", type=int, help="Runs per point; by default as many as in the paper.")
 @click.option("--quick", is_flag=True, help="Small sizes only, in seconds instead of minutes.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write results to, for `cubecast report`.")
+@click.option("--list", "only_list", is_flag=True, help="Name every claim; run nothing.")
 @click.option("--readings", is_flag=True, help="Compare all readings of the paper's model instead.")
 @seed_option
 @json_option
@@ -34,23 +39,30 @@ def reproduce(
     runs: int | None,
     quick: bool,
     out: Path | None,
+    only_list: bool,
     readings: bool,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Run experiments (all of them by default) and print the claims ledger: paper, ours, difference, verdict.
+    """Run experiments and print the claims ledger: paper, ours, difference, verdict.
+
+    NAME is an experiment, a claim such as PS-F56a, or a place such as "Table 4.1"; by default all of them. What a claim
+    or place needs is run whole, and what was asked for is printed.
 
     Exit code 0: every claim is within its tolerance or its difference explained, 1: one is not.
     """
     effort = Effort(runs, quick, seed)
-    chosen = names or tuple(EXPERIMENTS)
     if readings:
-        _compare(chosen, effort, as_json)
+        _compare(names, effort, as_json)
+        return
+    chosen = choose(names)
+    if only_list:
+        _list(chosen, as_json)
         return
     reports = []
-    for name in chosen:
+    for name, rows in chosen.items():
         with progress(f"reproducing {name}"):
-            reports.append(find_experiment(name)(effort, in_processes).to_json())
+            reports.append(only(find_experiment(name)(effort, in_processes).to_json(), rows))
         if not as_json:
             print_reproduction(output, reports[-1])
         if out is not None:
@@ -58,6 +70,16 @@ def reproduce(
     if as_json:
         print_json({"experiments": reports})
     context.exit(VIOLATED if any(report["unexplained"] for report in reports) else OK)
+
+
+def _list(chosen: dict[str, set[str]], as_json: bool) -> None:
+    listed = {
+        name: [described(claim) for claim in claims_of(name) if claim.name in rows] for name, rows in chosen.items()
+    }
+    if as_json:
+        print_json({"experiments": listed})
+    else:
+        print_claims(output, listed)
 
 
 def _compare(names: tuple[str, ...], effort: Effort, as_json: bool) -> None:

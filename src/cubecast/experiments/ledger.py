@@ -1,12 +1,13 @@
 """The claims ledger: what a paper says, what we measured, how far apart, and whether that is within its tolerance.
 
-A claim states its tolerance before anything is run. What lies outside is either explained, in words kept beside the
-experiment, or simply differs; nothing is left out.
+A claim states its tolerance before anything is run. What lies outside is explained, if figures computed in the same run
+show the explanation, or it differs; what was not run is in the ledger too and says so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import inf, log
 from typing import Any
 
 WORST = 3.0
@@ -17,6 +18,7 @@ class Comparison(Enum):
     EXACT = "exact"
     RELATIVE = "relative"  # within a share of the paper's value
     POINTS = "points"  # within so many of its units
+    FACTOR = "factor"  # at most so many times as large or as small
     AT_MOST = "at most"
     AT_LEAST = "at least"
     SHAPE = "shape"  # a property of a curve; the experiment says whether it holds
@@ -31,6 +33,10 @@ class Claim:
     unit: str
     comparison: Comparison
     tolerance: float = 0.0
+    part_of: str = ""
+    """The paper's claim, where that has several numbers."""
+    remark: str = ""
+    """`fitted`: a setting the paper does not state was chosen by this claim. `by construction`: it cannot fail."""
 
     def distance(self, ours: float, holds: bool | None) -> float:
         """0 for equal, 1 at the edge of the tolerance; bounds and shapes are 0 when they hold."""
@@ -42,6 +48,8 @@ class Claim:
                 return abs(difference) / (self.tolerance * abs(self.value))
             case Comparison.POINTS:
                 return abs(difference) / self.tolerance
+            case Comparison.FACTOR:
+                return abs(log(ours / self.value)) / log(self.tolerance) if ours > 0 else inf
             case Comparison.AT_MOST:
                 return self._beyond(difference)
             case Comparison.AT_LEAST:
@@ -62,6 +70,8 @@ class Claim:
                 return f"± {100 * self.tolerance:g} %"
             case Comparison.POINTS:
                 return f"± {self.tolerance:g}"
+            case Comparison.FACTOR:
+                return f"factor {self.tolerance:g}"
             case Comparison.AT_MOST | Comparison.AT_LEAST if self.tolerance:
                 return f"{self.comparison.value}, ± {self.tolerance:g}"
             case _:
@@ -85,30 +95,56 @@ class Finding:
     def within(self) -> bool:
         return self.distance <= 1
 
-    def to_json(self, explanation: str = "") -> dict[str, Any]:
-        claim = self.claim
-        return {
-            "claim": claim.name,
-            "place": claim.place,
-            "quantity": claim.quantity,
-            "paper": claim.value,
-            "ours": self.ours,
-            "unit": claim.unit,
-            "difference": self.ours - claim.value,
-            "tolerance": claim.allowed(),
-            "distance": self.distance,
-            "verdict": "reproduced" if self.within else "explained" if explanation else "differs",
-            "note": self.note,
-            "explanation": "" if self.within else explanation,
-        }
+
+@dataclass(frozen=True)
+class Evidence:
+    """A figure that an explanation rests on, and between which bounds it has to lie."""
+
+    what: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        return self.low <= self.value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.value:.4g} ({self.low:g} … {self.high:g})"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a value is not the paper's, with what was computed in the same run to show it.
+
+    It holds for a value between `low` and `high` only, and if all the evidence does; otherwise the claim differs.
+    """
+
+    text: str
+    low: float
+    high: float
+    evidence: Sequence[Evidence]
+
+    def holds(self, ours: float) -> bool:
+        return self.low <= ours <= self.high and bool(self.evidence) and all(one.holds for one in self.evidence)
+
+    def __str__(self) -> str:
+        return f"{self.text} Shown in this run: {'; '.join(map(str, self.evidence))}."
 
 
 class Ledger:
-    """All findings of one experiment under one reading of its paper."""
+    """All findings of one experiment under one reading of its paper, and what it has not looked at."""
 
-    def __init__(self, findings: Iterable[Finding], explanations: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        findings: Iterable[Finding],
+        explanations: Mapping[str, Explanation] | None = None,
+        claims: Iterable[Claim] = (),
+    ) -> None:
         self.findings = list(findings)
         self.explanations = dict(explanations or {})
+        found = {finding.claim.name for finding in self.findings}
+        self.not_run = [claim for claim in claims if claim.name not in found]
 
     @property
     def within(self) -> int:
@@ -119,11 +155,29 @@ class Ledger:
         """Mean distance of a claim; what readings are chosen by."""
         return sum(finding.distance for finding in self.findings) / len(self.findings)
 
+    def verdict(self, finding: Finding) -> str:
+        if finding.within:
+            return "reproduced"
+        explanation = self.explanations.get(finding.claim.name)
+        return "explained" if explanation and explanation.holds(finding.ours) else "differs"
+
     def rows(self) -> list[dict[str, Any]]:
-        return [finding.to_json(self.explanations.get(finding.claim.name, "")) for finding in self.findings]
+        """What was run, then what was not."""
+        return [*map(self._row, self.findings), *map(_not_run, self.not_run)]
+
+    def _row(self, finding: Finding) -> dict[str, Any]:
+        explanation = self.explanations.get(finding.claim.name)
+        return described(finding.claim) | {
+            "ours": finding.ours,
+            "difference": finding.ours - finding.claim.value,
+            "distance": finding.distance,
+            "verdict": self.verdict(finding),
+            "note": finding.note,
+            "explanation": "" if finding.within or not explanation else str(explanation),
+        }
 
     def unexplained(self) -> list[str]:
-        return [row["claim"] for row in self.rows() if row["verdict"] == "differs"]
+        return [finding.claim.name for finding in self.findings if self.verdict(finding) == "differs"]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -131,5 +185,25 @@ class Ledger:
             "within_tolerance": self.within,
             "distance": self.distance,
             "unexplained": self.unexplained(),
+            "not_run": [claim.name for claim in self.not_run],
             "rows": self.rows(),
         }
+
+
+def described(claim: Claim) -> dict[str, Any]:
+    """A row of the ledger as far as the paper decides it."""
+    return {
+        "claim": claim.name,
+        "part_of": claim.part_of or claim.name,
+        "place": claim.place,
+        "quantity": claim.quantity,
+        "paper": claim.value,
+        "unit": claim.unit,
+        "tolerance": claim.allowed(),
+        "remark": claim.remark,
+    }
+
+
+def _not_run(claim: Claim) -> dict[str, Any]:
+    nothing = {"ours": None, "difference": None, "distance": None, "note": "", "explanation": ""}
+    return described(claim) | nothing | {"verdict": "not run"}

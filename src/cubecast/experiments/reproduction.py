@@ -1,13 +1,14 @@
 """Experiments `cubecast reproduce` knows, and what each hands back."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from cubecast.errors import BadInput
+from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.parallel import Runner
 
@@ -75,6 +76,41 @@ EXPERIMENTS: dict[str, str] = {
     "stan": "cubecast.experiments.stan.reproduce",
     "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
 }
+
+
+def choose(names: Sequence[str]) -> dict[str, set[str]]:
+    """Rows by experiment that experiments, claims or places name; all, if nothing is named."""
+    chosen: dict[str, set[str]] = {}
+    for name in names or EXPERIMENTS:
+        found = {
+            experiment: {
+                one.name
+                for one in claims_of(experiment)
+                if name in (experiment, one.name, one.part_of) or name.casefold() == one.place.casefold()
+            }
+            for experiment in EXPERIMENTS
+        }
+        if not any(found.values()):
+            raise BadInput(
+                f"unknown experiment, claim or place {name!r}; there are {', '.join(EXPERIMENTS)}, "
+                "and `cubecast reproduce --list` names the claims"
+            )
+        for experiment, rows in found.items():
+            if rows:
+                chosen.setdefault(experiment, set()).update(rows)
+    return chosen
+
+
+def only(report: dict[str, Any], rows: set[str]) -> dict[str, Any]:
+    """A report of an experiment, cut down to some rows of its ledger."""
+    kept = [row for row in report["rows"] if row["claim"] in rows]
+    return report | {
+        "rows": kept,
+        "claims": sum(row["verdict"] != "not run" for row in kept),
+        "within_tolerance": sum(row["verdict"] == "reproduced" for row in kept),
+        "unexplained": [row["claim"] for row in kept if row["verdict"] == "differs"],
+        "not_run": [row["claim"] for row in kept if row["verdict"] == "not run"],
+    }
 
 
 def find_experiment(name: str) -> Experiment:

@@ -15,21 +15,39 @@ def print_reproduction(console: Console, report: Mapping[str, Any]) -> None:
     for heading in ("claim", "what", "paper", "ours", "difference", "allowed", "verdict", *others):
         table.add_column(heading, justify="left" if heading in ("claim", "what", "verdict") else "right")
     for row in report["rows"]:
-        extra = [_number(values[row["claim"]]) for values in others.values()]
+        extra = [_number(values.get(row["claim"])) for values in others.values()]
         numbers = [_number(row[name]) for name in ("paper", "ours", "difference")]
         what = f"{row['quantity']} ({row['unit']})"
-        table.add_row(row["claim"], what, *numbers, row["tolerance"], row["verdict"], *extra)
+        table.add_row(
+            row["claim"] + "*" * (row["remark"] == "fitted"), what, *numbers, row["tolerance"], row["verdict"], *extra
+        )
     console.print(table)
     console.print(f"Reading: {report['reading']}. {report['runs']} runs, seed {report['seed']}.")
     _print_reasons(console, report["rows"])
     for name, ledger in [("this reading", report), *beside.items()]:
         within, claims = ledger["within_tolerance"], ledger["claims"]
-        console.print(f"{name}: {within} of {claims} claims within tolerance, mean distance {ledger['distance']:.2f}")
+        console.print(f"{name}: {within} of {claims} rows within tolerance, mean distance {ledger['distance']:.2f}")
+    if report["not_run"]:
+        console.print(f"Not run here: {', '.join(report['not_run'])}", soft_wrap=True)
+    if any(row["remark"] == "fitted" for row in report["rows"]):
+        console.print("* fitted: a setting the paper does not state was chosen by these claims.")
+
+
+def print_claims(console: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """What could be run, by experiment."""
+    table = Table("experiment", "claim", "place", "what", "paper", "allowed")
+    for experiment, rows in listed.items():
+        for row in rows:
+            what = f"{row['quantity']} ({row['unit']})"
+            table.add_row(experiment, row["claim"], row["place"], what, _number(row["paper"]), row["tolerance"])
+    console.print(table)
+    claims = {row["part_of"] for rows in listed.values() for row in rows}
+    console.print(f"{len(claims)} claims in {sum(map(len, listed.values()))} rows")
 
 
 def _print_reasons(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
-        if row["verdict"] != "reproduced":
+        if row["verdict"] in ("explained", "differs"):
             reason = row["explanation"] or "no explanation"
             console.print(f"{row['claim']} {row['verdict']}: {reason}", soft_wrap=True)
 
@@ -45,5 +63,7 @@ def print_readings(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     console.print(table)
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:,.2f}"

@@ -6,7 +6,7 @@ from typing import Any
 from cubecast.report import plots
 from cubecast.report.document import Grid, Part, Picture, Section
 
-_LEDGER = ("claim", "place", "quantity", "unit", "paper", "ours", "difference", "tolerance", "verdict")
+_LEDGER = ("claim", "place", "quantity", "unit", "paper", "ours", "difference", "tolerance", "remark", "verdict")
 X = "nodes"
 """The key of a figure's series that the others are drawn over."""
 
@@ -24,7 +24,7 @@ def reproduction_section(report: Mapping[str, Any]) -> Section:
 
 def _summary(name: str, ledger: Mapping[str, Any]) -> str:
     within, claims = ledger["within_tolerance"], ledger["claims"]
-    return f"{name}: {within} of {claims} claims within tolerance, mean distance {ledger['distance']:.2f}."
+    return f"{name}: {within} of {claims} rows within tolerance, mean distance {ledger['distance']:.2f}."
 
 
 def _ledger(report: Mapping[str, Any]) -> Grid:
@@ -44,7 +44,7 @@ def _reasons(rows: Sequence[Row]) -> Iterator[Part]:
     reasons = [
         [row["claim"], row["verdict"], row["explanation"] or "no explanation"]
         for row in rows
-        if row["verdict"] != "reproduced"
+        if row["verdict"] in ("explained", "differs")
     ]
     if reasons:
         yield Grid("Why claims are missed", ["claim", "verdict", "explanation"], reasons)
@@ -75,6 +75,8 @@ def _by_place(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     """In the ledger's order; numbers of different units do not fit on one axis."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
+        if row["ours"] is None:
+            continue
         groups.setdefault((row["place"], row["unit"]), []).append(row)
     return groups
 

@@ -12,23 +12,13 @@ import numpy as np
 
 from cubecast.experiments.causal_aggregation.readings import MEAN_PROPAGATION, PRINTED_DEVIATION, positive_normal
 from cubecast.experiments.causal_aggregation.results import Results
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 from cubecast.sim.kernels.causal_broadcast import CausalKernel
 
 NODES = 1024
 MESSAGES = 100
 MEAN_INTERVAL = MEAN_PROPAGATION
-
-VECTOR = Claim(
-    "CAB-F31-vc",
-    "Fig. 3.1",
-    f"entries of a compressed vector clock, N = {NODES}",
-    47,
-    "entries",
-    Comparison.RELATIVE,
-    0.25,
-)
-BARRIER = Claim("CAB-F31-cb", "Fig. 3.1", f"entries of a causal barrier, N = {NODES}", 6, "entries", Comparison.AT_MOST)
 
 
 def run_rate_point(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,5 +42,5 @@ def run_rate_point(point: Mapping[str, Any]) -> dict[str, Any]:
 def findings(results: Results) -> Iterator[Finding]:
     if NODES in results.sizes:
         note = f"most indirect dependencies {results.mean(NODES, lambda run: run['most_indirect']):.0f} (paper 31)"
-        yield Finding(VECTOR, results.mean(NODES, lambda run: run["entries"]), note=note)
-        yield Finding(BARRIER, results.mean(NODES, lambda run: run["barrier"]))
+        yield Finding(claim("CAB-F31-vc"), results.mean(NODES, lambda run: run["entries"]), note=note)
+        yield Finding(claim("CAB-F31-cb"), results.mean(NODES, lambda run: run["barrier"]))

@@ -11,31 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cubecast.experiments.causal_aggregation.results import Results, higher
-from cubecast.experiments.ledger import Claim, Comparison, Finding
-
-_NUMBER = Comparison.POINTS
-GROWTH = Claim(
-    "CAB-F44-growth",
-    "Fig. 4.4",
-    "mean increase of reception latency over that of 8 nodes, with aggregation",
-    2.1,
-    "times",
-    Comparison.RELATIVE,
-    0.10,
-)
-RECEPTION_256 = Claim("CAB-F44-256", "Fig. 4.4", "reception latency, with over without, N = 256", 8.1, "%", _NUMBER, 4)
-RECEPTION_1024 = Claim(
-    "CAB-F44-1024-rec", "Fig. 4.4", "reception latency, with over without, N = 1024", -7.4, "%", _NUMBER, 5
-)
-DELIVERY_1024 = Claim(
-    "CAB-F44-1024-del", "Fig. 4.4", "delivery latency, with over without, N = 1024", -12.2, "%", _NUMBER, 6
-)
-DELIVERY_512 = Claim(
-    "CAB-F44-512-del", "Fig. 4.4", "delivery latency, largest difference up to 512", 3.2, "%", Comparison.AT_MOST
-)
-HOLDING = Claim(
-    "CAB-F44-hold", "Fig. 4.4", "holding time, how much shorter with, N = 1024", 53.4, "%", Comparison.SHAPE
-)
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 
 
 def latency(results: Results, nodes: int, mode: str, what: str) -> float:
@@ -59,17 +36,17 @@ def findings(results: Results) -> Iterator[Finding]:
     if 8 in sizes and 1024 in sizes:
         with_, without = growth(results, "aggr"), growth(results, "none")
         note = f"without {without[0]:.2f} (paper 2.2); largest {with_[1]:.2f} and {without[1]:.2f} (paper 3.9 and 4.1)"
-        yield Finding(GROWTH, with_[0], note=note)
+        yield Finding(claim("CAB-F44-growth"), with_[0], note=note)
     if 256 in sizes:
-        yield Finding(RECEPTION_256, change(results, 256, "reception"))
+        yield Finding(claim("CAB-F44-256"), change(results, 256, "reception"))
     if 1024 in sizes:
-        yield Finding(RECEPTION_1024, change(results, 1024, "reception"))
-        yield Finding(DELIVERY_1024, change(results, 1024, "delivery"))
+        yield Finding(claim("CAB-F44-1024-rec"), change(results, 1024, "reception"))
+        yield Finding(claim("CAB-F44-1024-del"), change(results, 1024, "delivery"))
     small = [n for n in sizes if n <= 512]
     if small:
-        yield Finding(DELIVERY_512, max(abs(change(results, n, "delivery")) for n in small))
+        yield Finding(claim("CAB-F44-512-del"), max(abs(change(results, n, "delivery")) for n in small))
     if 1024 in sizes and 16 in sizes:
         shorter = [-change(results, n, "holding") for n in sizes if n >= 16]
         note = "from 16 nodes on: " + ", ".join(f"{value:.0f}" for value in shorter) + " (paper 5 … 53)"
         holds = min(shorter) > 0 and shorter == sorted(shorter)
-        yield Finding(HOLDING, shorter[-1], holds, note)
+        yield Finding(claim("CAB-F44-hold"), shorter[-1], holds, note)

@@ -3,26 +3,10 @@
 from collections.abc import Iterator
 
 from cubecast.experiments.causal_aggregation.results import Results
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 
 NODES = 1024
-AT_MOST_50 = Claim(
-    "CAB-F46-50",
-    "Fig. 4.6",
-    f"nodes buffering at most 50 messages with aggregation, N = {NODES}",
-    569,
-    "nodes",
-    Comparison.RELATIVE,
-    0.15,
-)
-OVER_250 = Claim(
-    "CAB-F46-250",
-    "Fig. 4.6",
-    f"nodes that ever buffer over 250 messages with aggregation, N = {NODES}",
-    24,
-    "nodes",
-    Comparison.SHAPE,
-)
 FACTOR = 4
 
 
@@ -33,6 +17,6 @@ def findings(results: Results) -> Iterator[Finding]:
         {mode: results.mean(NODES, lambda run, m=mode, w=what: run[m][w]) for mode in ("none", "aggr")}  # type: ignore[misc]
         for what in ("nodes_buffering_at_most_50", "nodes_buffering_over_250", "median_buffer")
     )
-    yield Finding(AT_MOST_50, few["aggr"], note=f"without {few['none']:.0f} (paper under 256)")
+    yield Finding(claim("CAB-F46-50"), few["aggr"], note=f"without {few['none']:.0f} (paper under 256)")
     note = f"without {many['none']:.0f} (paper 212); median {median['aggr']:.0f} with, {median['none']:.0f} without"
-    yield Finding(OVER_250, many["aggr"], many["none"] > 0 and many["none"] >= FACTOR * many["aggr"], note)
+    yield Finding(claim("CAB-F46-250"), many["aggr"], many["none"] > 0 and many["none"] >= FACTOR * many["aggr"], note)

@@ -3,16 +3,8 @@
 from collections.abc import Iterator
 
 from cubecast.experiments.causal_aggregation.results import Results, Run, percent
-from cubecast.experiments.ledger import Claim, Comparison, Finding
-
-FEWER = Claim(
-    "CAB-F49",
-    "Fig. 4.9",
-    "aggregations on a single tree fewer than on per-source trees, N = 32 … 1024",
-    86,
-    "%",
-    Comparison.AT_LEAST,
-)
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 
 
 def aggregations(run: Run, mode: str) -> int:
@@ -34,4 +26,4 @@ def findings(results: Results) -> Iterator[Finding]:
     if sizes:
         both = [fewer(results, nodes) for nodes in sizes]
         note = f"delayed messages at least {min(delayed for _, delayed in both):.0f} % fewer (paper 84)"
-        yield Finding(FEWER, min(aggregated for aggregated, _ in both), note=note)
+        yield Finding(claim("CAB-F49"), min(aggregated for aggregated, _ in both), note=note)

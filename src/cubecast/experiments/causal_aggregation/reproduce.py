@@ -1,14 +1,16 @@
 """`cubecast reproduce causal-aggregation`: the chapter under the chosen reading, and under the printed parameters."""
 
 from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, all_findings, run_chapter, run_rates
-from cubecast.experiments.causal_aggregation.explanations import EXPLANATIONS
+from cubecast.experiments.causal_aggregation.explanations import explanations
 from cubecast.experiments.causal_aggregation.figure_4_5 import latencies, latencies_of_pairs, one_tree_or_many
 from cubecast.experiments.causal_aggregation.readings import CHOSEN, PUBLISHED
 from cubecast.experiments.causal_aggregation.table_4_1 import curves
+from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
 
+NAME = "causal-aggregation"
 RUNS, QUICK_RUNS = 30, 20
 
 
@@ -19,12 +21,12 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     chosen = run_chapter(CHOSEN, runs, effort.seed, runner, sizes)
     published = run_chapter(PUBLISHED, runs, effort.seed, runner, sizes)
     return Reproduction(
-        name="causal-aggregation",
+        name=NAME,
         title="Causal aggregation broadcast: thesis 2019, Figure 3.1 and chapter 4; ICPP 2018",
         reading=f"{CHOSEN.name}: {CHOSEN.why}",
         runs=runs,
         seed=effort.seed,
-        ledger=Ledger(all_findings(rates, chosen), EXPLANATIONS),
+        ledger=Ledger(all_findings(rates, chosen), explanations(chosen, runner, effort.seed), claims_of(NAME)),
         beside={PUBLISHED.name: Ledger(all_findings(rates, published))},
         series={
             "Table 4.1": curves({CHOSEN.name: chosen, PUBLISHED.name: published}),

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from cubecast.experiments.claims import claim
 from cubecast.experiments.epto.draws import PERIOD
 from cubecast.experiments.epto.point import CLOCKS, Results, setting
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.ledger import Finding
 
 PROCESSES = 100
 PERIODS = (62.0, 42.0, 25.0, 15.0, 8.0)
@@ -28,16 +29,8 @@ def clean(results: Results, clock: str, **changes: Any) -> float:
 def findings(results: Results) -> Iterator[Finding]:
     by_period = {period: clean(results, CLOCKS[0], period=period) for period in PERIODS}
     first_bad = max((period for period, share in by_period.items() if share < 100 - MARKEDLY), default=0.0)
-    claim = Claim(
-        "EP-PERIOD",
-        "Figure 5.10a",
-        "δ below which holes appear markedly, of the median latency",
-        1 / 3,
-        "δ",
-        Comparison.SHAPE,
-    )
     yield Finding(
-        claim,
+        claim("EP-PERIOD"),
         min(period for period in PERIODS if period > first_bad) / PERIOD,
         holds=all(share >= 100 - MARKEDLY for period, share in by_period.items() if period > PERIOD / 3)
         and all(share < 100 - MARKEDLY for period, share in by_period.items() if period < PERIOD / 3),
@@ -46,11 +39,10 @@ def findings(results: Results) -> Iterator[Finding]:
             for clock in CLOCKS
         ),
     )
-    claim = Claim("EP-DRIFT", "Figure 5.10b", "processes without holes at drift 1.0", 99, "%", Comparison.AT_LEAST, 1)
     note = "; ".join(
         f"{clock}: {_shares({drift: clean(results, clock, drift=drift) for drift in DRIFTS})}" for clock in CLOCKS
     )
-    yield Finding(claim, clean(results, CLOCKS[0], drift=1.0), note=note)
+    yield Finding(claim("EP-DRIFT"), clean(results, CLOCKS[0], drift=1.0), note=note)
 
 
 def _shares(shares: dict[float, float]) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from cubecast.experiments.claims import claim
 from cubecast.experiments.epto.figure_5_9 import delay
 from cubecast.experiments.epto.point import CLOCKS, Results, setting
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.ledger import Finding
 
 PROCESSES = 100
 CHURN = (0.0, 0.05, 0.1, 0.2, 0.5)
@@ -30,11 +31,8 @@ def findings(results: Results) -> Iterator[Finding]:
         if not well:
             break
         survived = churn
-    claim = Claim(
-        "EP-CHURN", "Figure 5.11", "churn up to which all is delivered in order", 20, "% per δ", Comparison.AT_LEAST
-    )
     calm = delay(results, _setting(0.0))
     note = "delay " + ", ".join(
         f"{100 * churn:g} %: {100 * (delay(results, _setting(churn)) / calm - 1):+.1f} %" for churn in CHURN[1:]
     )
-    yield Finding(claim, 100 * survived, note=note)
+    yield Finding(claim("EP-CHURN"), 100 * survived, note=note)

@@ -6,8 +6,9 @@ order, as a share of all events; of the best process of a run.
 
 from collections.abc import Iterator, Sequence
 
+from cubecast.experiments.claims import claim
 from cubecast.experiments.epto.point import CLOCKS, Results, setting
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.ledger import Finding
 
 RATES = (0.01, 0.1, 0.5)
 
@@ -19,16 +20,12 @@ def findings(results: Results, sizes: Sequence[int]) -> Iterator[Finding]:
         for clock in CLOCKS
         for rate in RATES[1:]
     }
-    claim = Claim(
-        "EP-F58", "Figure 5.8", "events in order at the best process, unordered, r > 0.1", 50, "%", Comparison.AT_MOST
-    )
     tenth = ", ".join(f"{best[n, CLOCKS[0], 0.1]:.0f}" for n in sizes)
     half = ", ".join(f"{best[n, CLOCKS[0], 0.5]:.0f}" for n in sizes)
     note = f"global clock, n = {', '.join(map(str, sizes))}: {half} with r = 0.5, {tenth} with r = 0.1"
-    yield Finding(claim, max(best.values()), note=note)
+    yield Finding(claim("EP-F58"), max(best.values()), note=note)
     runs = [run for n in sizes for clock in CLOCKS for rate in RATES for run in _orderly(results, n, clock, rate)]
-    claim = Claim("EP-ORDER", "§5.3", "runs in which all deliver all events in one order", 100, "%", Comparison.EXACT)
-    yield Finding(claim, 100 * sum(runs) / len(runs), note=f"{len(runs)} runs")
+    yield Finding(claim("EP-ORDER"), 100 * sum(runs) / len(runs), note=f"{len(runs)} runs")
 
 
 def _orderly(results: Results, processes: int, clock: str, rate: float) -> list[float]:

@@ -1,5 +1,6 @@
 """`cubecast reproduce epto`: spontaneous order, delay, short and drifting rounds, churn."""
 
+from cubecast.experiments.claims import claims_of
 from cubecast.experiments.epto import figure_5_8, figure_5_9, figure_5_10, figure_5_11
 from cubecast.experiments.epto.point import CLOCKS, Results, run_settings, setting
 from cubecast.experiments.ledger import Finding, Ledger
@@ -10,14 +11,6 @@ SIZES = (100, 200, 500)
 QUICK_SIZES = SIZES[:2]
 RUNS, QUICK_RUNS = 20, 2
 SWEEP_RUNS = 10
-
-EXPLANATIONS = {
-    "EP-DELAY-logical": (
-        "The printed oracle waits for 2 · TTL with a logical clock: 8 to 9 times the mean first reception and 5 times "
-        "the moment the last process has an event; no baseline of an unordered epidemic makes 4 of it. With a "
-        "threshold of TTL + 1 the ratio is within the tolerance, and all events still arrive everywhere (see the note)."
-    ),
-}
 
 
 def reproduce(effort: Effort, runner: Runner) -> Reproduction:
@@ -38,7 +31,7 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         reading="acceptance and ties corrected, all else as printed; publications just before their round",
         runs=runs,
         seed=effort.seed,
-        ledger=Ledger(_findings(results, sizes), EXPLANATIONS),
+        ledger=Ledger(_findings(results, sizes), figure_5_9.explanations(results, sizes), claims_of("epto")),
         series={"Figure 5.9": figure_5_9.curves(results, sizes)},
     )
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Claim, Finding
 from cubecast.experiments.locaps.latency import (
     HOP,
     leaf,
@@ -46,16 +47,12 @@ def _list(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)
 
 
-def _claim(name: str, place: str, statement: str) -> Claim:
-    return Claim(name, place, statement, 0, "ms off", Comparison.SHAPE)
-
-
 def figure_6_1a(runner: Runner, depths: Sequence[int]) -> Figure:
     points = [on_binary_tree("locaps", depth, towards_the_far_leaf(depth, 5), faults=0) for depth in depths]
     points += [on_binary_tree("delta", depth, 0) for depth in depths]
     measured = subscription_latencies(runner, points)
     return Figure(
-        _claim("LO-F61a", "Figure 6.1a", "LoCaPS is independent of the diameter, Delta grows with it"),
+        claim("LO-F61a"),
         [2 * depth for depth in depths],
         {"LoCaPS": [10 * HOP for _ in depths], "Delta": [4 * depth * HOP for depth in depths]},
         {"LoCaPS": measured[: len(depths)], "Delta": measured[len(depths) :]},
@@ -67,7 +64,7 @@ def figure_6_1b(runner: Runner, depth: int) -> Figure:
     points = [on_binary_tree("locaps", depth, towards_the_far_leaf(depth, hops), faults=0) for hops in distances]
     measured = subscription_latencies(runner, [*points, on_binary_tree("delta", depth, 0)])
     return Figure(
-        _claim("LO-F61b", "Figure 6.1b", "LoCaPS grows with the publisher's distance, Delta does not"),
+        claim("LO-F61b"),
         list(distances),
         {"LoCaPS": [2 * hops * HOP for hops in distances], "Delta": [4 * depth * HOP for _ in distances]},
         {"LoCaPS": measured[:-1], "Delta": measured[-1:] * len(distances)},
@@ -83,9 +80,7 @@ def figure_6_2a(runner: Runner, depth: int, subscribers: int, seed: int) -> Figu
     rng = Random(f"{seed}/coverage")
     drawn = [sum(rng.random() < coverage for _ in range(subscribers)) / subscribers for coverage in coverages]
     return Figure(
-        _claim(
-            "LO-F62a", "Figure 6.2a", "LoCaPS falls with the share of covered subscriptions, the others are constant"
-        ),
+        claim("LO-F62a"),
         drawn,
         {
             "LoCaPS": [2 * depth * HOP * (1 - share) + 2 * HOP * share for share in drawn],
@@ -105,7 +100,7 @@ def figure_6_2b(runner: Runner, depths: Sequence[int]) -> Figure:
     sibling = [on_binary_tree("locaps", depth, 0, leaf(depth) + 1, faults=1) for depth in depths]
     measured = subscription_latencies(runner, [*same, *sibling])
     return Figure(
-        _claim("LO-F62b", "Figure 6.2b", "covered, LoCaPS is the same for every diameter"),
+        claim("LO-F62b"),
         [2 * depth for depth in depths],
         {"same leaf": [2 * HOP for _ in depths], "sibling leaf": [4 * HOP for _ in depths]},
         {"same leaf": measured[: len(depths)], "sibling leaf": measured[len(depths) :]},
@@ -117,7 +112,7 @@ def figure_6_3(runner: Runner, depth: int, most: int) -> Figure:
     points = [on_binary_tree("locaps", depth, 0, leaf(depth), faults=f) for f in faults]
     measured = subscription_latencies(runner, [*points, on_binary_tree("delta", depth, 0)])
     return Figure(
-        _claim("LO-F63a", "Figure 6.3a", "covered, LoCaPS grows with f, Delta does not"),
+        claim("LO-F63a"),
         list(faults),
         {"LoCaPS": [2 * f * HOP for f in faults], "Delta": [4 * depth * HOP for _ in faults]},
         {"LoCaPS": measured[:-1], "Delta": measured[-1:] * len(faults)},

@@ -1,6 +1,7 @@
 """§4.4.1: the two hop counts the thesis prints, on a line of brokers."""
 
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 from cubecast.experiments.locaps.latency import HOP, Point, subscription_latencies
 from cubecast.experiments.parallel import Runner
 
@@ -15,8 +16,4 @@ def findings(runner: Runner) -> list[Finding]:
     alone = Point("locaps", BROKERS, SUBSCRIBER, PUBLISHER, None, settings)
     covered = Point("locaps", BROKERS, SUBSCRIBER, PUBLISHER, PIVOT, settings)
     hops = [latency / HOP for latency in subscription_latencies(runner, [alone, covered])]
-    claims = (
-        Claim("LO-HOP-12", "§4.4.1", "six hops from the publisher, no pivot", 12, "hops", Comparison.EXACT),
-        Claim("LO-HOP-4", "§4.4.1", "the same with a pivot two hops away", 4, "hops", Comparison.EXACT),
-    )
-    return [Finding(claim, count) for claim, count in zip(claims, hops, strict=True)]
+    return [Finding(claim(name), count) for name, count in zip(("LO-HOP-12", "LO-HOP-4"), hops, strict=True)]

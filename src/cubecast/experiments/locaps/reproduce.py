@@ -1,5 +1,6 @@
 """`cubecast reproduce locaps`: hop counts of §4.4.1 and Figures 6.1 to 6.3."""
 
+from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.locaps import figures, hops
 from cubecast.experiments.parallel import Runner
@@ -30,6 +31,6 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         ),
         runs=1,
         seed=effort.seed,
-        ledger=Ledger([*hops.findings(runner), *(figure.finding() for figure in drawn)]),
+        ledger=Ledger([*hops.findings(runner), *(figure.finding() for figure in drawn)], claims=claims_of("locaps")),
         series={figure.claim.place: figure.series() for figure in drawn},
     )

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.point import average, universe_of
 from cubecast.sim.kernels.stan import Overlays
@@ -38,7 +39,5 @@ def runs(runner: Runner, universe: str, seeds: range) -> list[Figures]:
 def findings(universe: str, done: Sequence[Figures]) -> Iterator[Finding]:
     links = [average(values) for values in zip(*(one["links"] for one in done), strict=True)]
     scratch = average(one["scratch"] for one in done)
-    statement = f"{universe}: links after growth over links of all from the start"
-    claim = Claim("ST-GROWTH", "Figure 3.13", statement, 1, "ratio", Comparison.RELATIVE, 0.03)
     note = f"{links[-1]:.1f} against {scratch:.1f}; at most {max(links[WAVES:]):.1f} on the way"
-    yield Finding(claim, links[-1] / scratch, note=note)
+    yield Finding(claim("ST-GROWTH"), links[-1] / scratch, note=note)

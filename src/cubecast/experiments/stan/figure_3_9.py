@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cubecast.experiments.ledger import Claim, Comparison, Finding
+from cubecast.experiments.claims import claim
+from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures
 from cubecast.experiments.stan.point import average
 
@@ -14,9 +15,6 @@ def findings(runs: Mapping[str, Sequence[Figures]]) -> Iterator[Finding]:
         before, after = (average(run["per_topic"][which] for run in its) for which in (0, 1))
         note = f"{name}: links per further topic {before:.2f} → {after:.2f}"
         if name.startswith("W"):
-            statement = f"{name}: links before over links after"
-            claim = Claim(f"ST-F39-{name}", "Figure 3.9", statement, 2, "ratio", Comparison.RELATIVE, 0.25)
-            yield Finding(claim, ratio, note=note)
+            yield Finding(claim(f"ST-F39-{name}"), ratio, note=note)
         else:
-            claim = Claim(f"ST-F39-{name}", "Figure 3.9", f"{name}: fewer links after", 1, "ratio", Comparison.SHAPE)
-            yield Finding(claim, ratio, holds=ratio > 1, note=note)
+            yield Finding(claim(f"ST-F39-{name}"), ratio, holds=ratio > 1, note=note)

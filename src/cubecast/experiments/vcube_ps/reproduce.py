@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Finding, Ledger
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
@@ -22,7 +23,7 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         reading="acknowledgements do not wait in the output queue; a packet counts itself in the queue it joins",
         runs=runs,
         seed=effort.seed,
-        ledger=Ledger([*alone, *_load(effort, runner, seeds, queued_control=False)]),
+        ledger=Ledger([*alone, *_load(effort, runner, seeds, queued_control=False)], claims=claims_of("vcube-ps")),
         beside={"acknowledgements queue too": Ledger([*alone, *_load(effort, runner, seeds, queued_control=True)])},
     )
 
