@@ -11,6 +11,7 @@ from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
+from cubecast.protocol.vcube.cubecast.joining import Joining
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.postponing import Postponing, _causes
@@ -275,3 +276,8 @@ def postponed_for_ever():
 def greeting_taken_for_an_introduction() -> AbstractContextManager[object]:
     """Whoever says hello is one of us, even if it began to take part elsewhere before its greeting arrived."""
     return patch.object(Lifetime, "unmet", property(lambda self: 0))
+
+
+def losers_joined_again() -> AbstractContextManager[object]:
+    """A node that gave way to another side joins its own side again, if that answers first."""
+    return patch.object(Joining, "speaks_for_losers", lambda self, packet: False)

@@ -158,3 +158,23 @@ def test_a_newcomer_says_once_that_it_began_with_those_it_found():
     assert not any("introductions" in line for line in machine.waiting())
     answers = sent_to(3, machine.on_packet(3.0, 3, Introduction(1, (), 0, False)))
     assert answers == [Introduction(0, machine.life.context.dead, 1, True)], "it may ask the same"
+
+
+def welcomed_by_the_losing_side():
+    """Node 1 lived with 0, gave way to the side of 2 and 3, and its old companion is the first to welcome it."""
+    machine = node(1)
+    for peer in (2, 3):
+        machine.on_peer_down(0.0, peer)
+    effects = machine.on_packet(1.0, 2, Obituary(0, (), 0, bitmap(0b1100)))
+    assert any(isinstance(effect, Reincarnated) for effect in effects)
+    sides = [Standing(one, int(one == 1), one < 2) for one in range(4)]
+    machine.on_packet(2.0, 0, Welcome(0, (), 1, True, tuple(sides)))
+    return machine.is_active
+
+
+@pytest.mark.interpreted
+def test_who_gave_way_to_a_side_does_not_join_the_other_again():
+    """Otherwise two of them take turns for ever: each gives way, and the other has just come back."""
+    assert not welcomed_by_the_losing_side()
+    with planted.losers_joined_again():
+        assert welcomed_by_the_losing_side()

@@ -2,7 +2,7 @@
 
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Welcome
+from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Settle, SettlePart, Welcome
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
 from cubecast.protocol.vcube.topology import ids_of
 
@@ -21,6 +21,8 @@ class Joining:
         everybody we knew of when we began joins as we do, and nobody else is known to them."""
         self._named = 0
         self._agreed: set[Life] = set()
+        self.winner: Life | None = None
+        """Of two sides that hold each other faulty, a life of the one this node gave way to."""
 
     def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
         self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
@@ -52,6 +54,18 @@ class Joining:
     @property
     def missing(self) -> list[NodeId]:
         return list(ids_of(self._context.registry.others & ~self.welcomers))
+
+    def speaks_for_losers(self, packet: AnyPacket) -> bool:
+        """Does its sender hold those faulty whom we gave way to? It has to give way too; joining it undoes nothing."""
+        winner = self.winner
+        if winner is None or self._context.registry.is_dead(winner):
+            return False
+        verdicts = list(packet.dead)
+        if isinstance(packet, Welcome) and packet.active:
+            verdicts += [Life(node, incarnation) for node, incarnation, alive in packet.nodes if not alive]
+        elif isinstance(packet, Settle | SettlePart):
+            verdicts += packet.faulty
+        return any(node == winner.node and incarnation >= winner.incarnation for node, incarnation in verdicts)
 
     def contradicts(self, sender: NodeId, packet: AnyPacket) -> bool:
         """Does it speak of the death of somebody we took for living, or come from somebody we took for dead?"""

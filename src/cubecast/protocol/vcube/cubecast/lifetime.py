@@ -45,6 +45,11 @@ TICKED_AT_ONCE: Final = 500
 class Expelled(Exception):  # noqa: N818 - not an error: a fact about this node
     """Others hold this incarnation faulty."""
 
+    def __init__(self, winner: Life | None = None) -> None:
+        super().__init__()
+        self.winner = winner
+        """A life of the side it gave way to, if there are sides."""
+
 
 def _takes_part(packet: AnyPacket) -> bool:
     """Would a joining node not send this? (It answers waves, tests and settlements of others.)"""
@@ -134,6 +139,11 @@ class Lifetime:
         """If nobody answers for the patience, there is nobody."""
         self.context.busy = True
         self.context.emit(SetTimer(Timer.ALONE, now + self._parameters.patience))
+
+    def side_with(self, winner: Life | None) -> None:
+        """Of two sides that hold each other faulty this node gave way to one: it does not join the other again."""
+        if self.joining is not None:
+            self.joining.winner = winner
 
     def repeat_hello(self) -> None:
         if self.joining is not None:
@@ -260,8 +270,10 @@ class Lifetime:
         theirs, ours = mask_from(packet.alive), registry.alive
         friend = registry.is_alive(sender, packet.by)
         met = friend and not packet.stranger and not self.unmet >> sender & 1
-        if met or (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+        if met:
             raise Expelled
+        if (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+            raise Expelled(Life(sender, packet.by))
         if friend:
             self.suspect(sender)
 

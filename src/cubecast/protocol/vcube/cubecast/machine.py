@@ -119,7 +119,10 @@ class Cubecast:
         self._validator.check(sender, packet, self._life.incarnation)
         try:
             self._receive(now, sender, packet)
-        except (Expelled, Dropped):
+        except Expelled as end:
+            self._reincarnate(now)
+            self._life.side_with(end.winner)
+        except Dropped:
             self._reincarnate(now)
         return self._finish(now)
 
@@ -216,9 +219,14 @@ class Cubecast:
         if isinstance(packet, Obituary):
             life.on_obituary(sender, packet)
             return
-        if life.joining is not None and life.joining.contradicts(sender, packet):
-            self._start_over()
-            life = self._life
+        if life.joining is not None:
+            if life.joining.speaks_for_losers(packet):
+                self._discard(packet)
+                return
+            if life.joining.contradicts(sender, packet):
+                self._start_over()
+                self._life.side_with(life.joining.winner)
+                life = self._life
         if life.context.registry.lives.get(sender) != packet.by and not life.admit(sender, packet):
             self._discard(packet)
             return
