@@ -51,6 +51,7 @@ class Connection(asyncio.Protocol):
         self.on_lost = on_lost
         self.on_room: Callable[[Connection], None] | None = None
         """Called when a full connection has room again."""
+        self.on_full: Callable[[Connection], None] | None = None
         self.budget = budget
         self._splitter = Splitter(most)
         self._out: list[bytes] = []
@@ -233,6 +234,8 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.is_full = True
+        if self.on_full is not None:
+            self.on_full(self)
 
     def resume_writing(self) -> None:
         self.is_full = False

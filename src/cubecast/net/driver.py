@@ -41,9 +41,11 @@ from cubecast.protocol.family import Family
 from cubecast.protocol.inputs import (
     Expelled,
     Follow,
+    LinkFull,
     PeerDown,
     PeerUp,
     Publish,
+    Reader,
     Start,
     Subscribe,
     Timer,
@@ -64,6 +66,8 @@ INPUTS: dict[str, Any] = {
     "on_peer_up": PeerUp,
     "on_peer_down": PeerDown,
     "on_expelled": Expelled,
+    "on_link_full": LinkFull,
+    "on_reader": Reader,
     "publish": Publish,
     "subscribe": Subscribe,
     "unsubscribe": Unsubscribe,
@@ -119,6 +123,8 @@ class Driver:
         """Of publications that wait outside the machine for subscribers that read slowly."""
         self.deferrals_refused = 0
         """Publications for which there was no room to wait; they are sent again."""
+        self._relays = hasattr(machine, "on_reader")
+        """It goes on while subscribers here do not read."""
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
@@ -267,9 +273,15 @@ class Driver:
     # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
 
     def hold_back(self, topic: Topic) -> None:
+        if self._relays:
+            self.call("on_reader", topic, False)
+            return
         self._deferred.setdefault(topic, {})
 
     def let_through(self, topic: Topic) -> None:
+        if self._relays:
+            self.call("on_reader", topic, True)
+            return
         waiting = self._deferred.pop(topic, {})
         while waiting and topic not in self._deferred:
             key = next(iter(waiting))
@@ -290,6 +302,11 @@ class Driver:
     def held_back(self) -> dict[Topic, int]:
         """Per topic, the publications that wait outside the machine."""
         return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
+
+    def link_full(self, peer: NodeId, full: bool) -> None:
+        """The connection to this peer takes no more for now, or does again."""
+        if hasattr(self.machine, "on_link_full"):
+            self.call("on_link_full", peer, full)
 
     def _held_by(self, packet: Any) -> Topic | None:
         """The topic because of which it has to wait."""

@@ -217,7 +217,7 @@ class LiveNode:
             self.port.recorder.codec = self._driver.codec
         if self.observer is not None:
             self.observer.attach(self._driver)
-        self._events.packets = self._driver.packets
+        self._events.packets, self._events.full = self._driver.packets, self._driver.link_full
         self._driver.call("on_start")
         if family.population.announced:
             self._peers.reach(seating.contacts)

@@ -71,6 +71,8 @@ class Events:
     """What happened to a link, for those who observe."""
     note: Callable[[NodeId, bytes], None] = lambda node, data: None
     """What an observing node wants to know or answers."""
+    full: Callable[[NodeId, bool], None] = lambda node, full: None
+    """A peer reads too slowly, or has caught up."""
 
 
 @dataclass
@@ -304,10 +306,20 @@ class Peers:
                     break
             events.packets(node, frames)
 
+        connection.on_full = connection.on_room = lambda link: self._tell_full(node, link)
         log.info("linked to node %s", node, extra={"peer": node})
         self._events.notice("connected", node, "")
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
         self._events.up(node)
+
+    def _tell_full(self, node: NodeId, link: Connection) -> None:
+        """Not at once: this comes in the middle of a write."""
+
+        def tell() -> None:
+            if self._links.get(node) is link:
+                self._events.full(node, link.is_full)
+
+        asyncio.get_running_loop().call_soon(tell)
 
     def _lost(self, node: NodeId, link: Connection, error: Exception | None) -> None:
         if self._links.get(node) is not link:

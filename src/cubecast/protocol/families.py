@@ -23,6 +23,11 @@ FAMILIES = {
     "epto": "cubecast.protocol.epidemic.families:EPTO",
     "epto-published": "cubecast.protocol.epidemic.families:EPTO_PUBLISHED",
     "brisa": "cubecast.protocol.epidemic.brisa_family:BRISA",
+    "hyparview": "cubecast.protocol.epidemic.brisa_family:HYPARVIEW",
+    "flood": "cubecast.protocol.epidemic.brisa_family:FLOOD",
+    "simple-gossip": "cubecast.protocol.epidemic.brisa_family:SIMPLE_GOSSIP",
+    "simple-tree": "cubecast.protocol.epidemic.brisa_family:SIMPLE_TREE",
+    "tag": "cubecast.protocol.epidemic.brisa_family:TAG",
     "stan": "cubecast.protocol.epidemic.stan_family:STAN",
 }
 

@@ -81,9 +81,27 @@ class Expelled:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkFull:
+    """The link to this peer takes nothing more for now, because the peer reads too slowly; or it has room again.
+    Told to machines that have a method for it."""
+
+    peer: NodeId
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Subscribers here do not read, or read again. A machine that has no method for it is not handed what they would
+    get; one that relays goes on meanwhile."""
+
+    topic: Topic
+    reads: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The node ends on purpose: the machine may say goodbye; nothing else comes after it."""
 
 
 Request: TypeAlias = Publish | Subscribe | Unsubscribe | Follow | Leave
-Input: TypeAlias = Start | Timer | PeerUp | PeerDown | Expelled | Request
+Input: TypeAlias = Start | Timer | PeerUp | PeerDown | LinkFull | Reader | Expelled | Request

@@ -15,9 +15,11 @@ from cubecast.protocol.inputs import (
     Follow,
     Input,
     Leave,
+    LinkFull,
     PeerDown,
     PeerUp,
     Publish,
+    Reader,
     Start,
     Subscribe,
     Timer,
@@ -116,6 +118,10 @@ class Witness:
                 return "follow", self._node, f"{getattr(interest, 'begin', '')}*"
             case Subscribe(topic) | Unsubscribe(topic):
                 return type(given).__name__.lower(), self._node, topic
+            case LinkFull(peer, full):
+                return "full" if full else "room", self._node, peer
+            case Reader(topic, reads):
+                return "reads" if reads else "waits", self._node, topic
             case Leave() | Expelled():
                 return type(given).__name__.lower(), self._node
             case _:

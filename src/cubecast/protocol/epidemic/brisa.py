@@ -10,7 +10,7 @@ from enum import Enum
 from random import Random
 from typing import Any
 
-from cubecast.errors import LocalProtocolError, RemoteProtocolError
+from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import (
@@ -25,18 +25,24 @@ from cubecast.protocol.effects import (
     Subscribed,
     Unsubscribed,
 )
-from cubecast.protocol.epidemic.brisa_flow import Flow, Rules
+from cubecast.protocol.epidemic.brisa_flow import Flow
+from cubecast.protocol.epidemic.brisa_guests import Guests
+from cubecast.protocol.epidemic.brisa_host import Rules
 from cubecast.protocol.epidemic.brisa_packets import (
     Data,
     Feed,
     Fetch,
     FlowId,
+    GuestData,
+    GuestFetch,
+    GuestsAlive,
     Info,
     KeepAlive,
     KeepAliveEcho,
     Lost,
     Position,
 )
+from cubecast.protocol.epidemic.brisa_readers import SlowReaders
 from cubecast.protocol.epidemic.brisa_validation import MOST_FLOWS_KNOWN, check_packet
 from cubecast.protocol.epidemic.hyparview import HyParView
 from cubecast.protocol.epidemic.membership import Membership
@@ -45,12 +51,15 @@ from cubecast.protocol.parameters import check_parameters, parameter
 MOST_FLOWS = 64
 """In one keep-alive."""
 LEAST_COST = 1e-3
+MORE = "more"
+"""The timer after which what had to wait goes on."""
 
 
 class Strategy(Enum):
     FIRST_COME = "first-come"
     DELAY_AWARE = "delay-aware"
     GERONTOCRATIC = "gerontocratic"
+    HETEROGENEITY_AWARE = "heterogeneity-aware"
     LOAD_BALANCING = "load-balancing"
 
 
@@ -61,14 +70,23 @@ class BrisaParameters:
     parents: int = parameter(1, "processes that feed one flow to another", least=1, most=16)
     strategy: Strategy = parameter(Strategy.FIRST_COME, "what makes a parent better than another")
     rules: Rules = parameter(Rules.LABEL, "label: corrected; paper: as printed, with its cycles")
-    buffer: int = parameter(256, "messages of a flow kept for others", least=1, most=1 << 20)
+    bandwidth: float = parameter(1.0, "this process's, for the heterogeneity-aware strategy", above=0, most=1e9)
+    buffer: int = parameter(256, "messages of a flow kept for others", live=1 << 16, least=1, most=1 << 20)
+    buffer_bytes: int = parameter(8 << 20, "bytes of them at most", least=1 << 10, most=1 << 30)
+    reuse: int = parameter(
+        0, "depth in another's tree up to which own messages go along it; 0: never", least=0, most=64
+    )
     tick: float = parameter(1000.0, "between two keep-alives", live=1.0, above=0, unit="time")
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        if self.parents > self.view:
+            raise BadInput(f"parents is {self.parents}, and a process keeps only {self.view} links: raise view with it")
 
 
 class Brisa(Handlers):
+    flow_type = Flow
+
     def __init__(
         self,
         node: NodeId,
@@ -83,6 +101,7 @@ class Brisa(Handlers):
         self.incarnation = incarnation
         self.parents_wanted = parameters.parents
         self.buffer_messages = parameters.buffer
+        self.buffer_bytes = parameters.buffer_bytes
         self.rules = parameters.rules
         self.mutual = parameters.strategy is Strategy.FIRST_COME and parameters.parents == 1
         self._strategy = parameters.strategy
@@ -93,6 +112,12 @@ class Brisa(Handlers):
         self.overlay.in_use = lambda peer: any(flow.uses(peer) for flow in self.flows.values())
         self._membership = Membership(self.overlay, rng, parameters.tick, self._has)
         self.flows: dict[FlowId, Flow] = {}
+        self.guests = Guests(self)
+        self._readers = SlowReaders()
+        self._full: set[NodeId] = set()
+        """Neighbours whose links take nothing more for now."""
+        self._unreleased: dict[FlowId, None] = {}
+        """Own flows whose publisher waits: no child's link has room."""
         self._topics: dict[Topic, None] = dict.fromkeys(subscribed)
         self._told: set[FlowId] = set()
         """Flows whose beginning the application was told."""
@@ -111,16 +136,39 @@ class Brisa(Handlers):
 
     def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], *, hurry: bool = False) -> Effects:
         """Whether the application waits changes nothing: messages leave at once, and nobody tells who has them."""
+        if max(map(len, payloads)) > self.buffer_bytes:
+            raise LocalProtocolError(
+                f"a message of {max(map(len, payloads))} bytes does not fit a flow's buffer of {self.buffer_bytes}; "
+                "raise buffer_bytes. Nothing was published"
+            )
         self._now = now
         key = FlowId(topic, self.me, self.incarnation)
         flow = self.flows.get(key)
+        guest = self.guests.all.get(key)
+        carrier = guest.carrier if guest else self.guests.carrier(self.flows, self._parameters.reuse)
+        if flow is None and carrier is not None:
+            have = guest.have if guest else 0
+            self._effects.append(Published(topic, have + 1, len(payloads), ()))
+            self._effects.append(Released(topic, self.guests.publish(key, carrier, tuple(payloads))))
+            return self._take()
         if flow is None:
-            flow = self.flows[key] = Flow(self, key, 0)
+            flow = self.flows[key] = self.flow_type(self, key, 0)
             flow.open()
         self._effects.append(Published(topic, flow.have + 1, len(payloads), ()))
         flow.publish(tuple(payloads))
-        self._effects.append(Released(topic, flow.have))  # what is kept for others is bounded by the flow's buffer
+        self._unreleased[key] = None
+        self._release()
         return self._take()
+
+    def _release(self) -> None:
+        """What is kept for others is bounded by the flow's buffer: a publisher waits only while no child's link has
+        room. One that is slow makes nobody wait for it."""
+        for key in list(self._unreleased):
+            flow = self.flows[key]
+            children = flow.children
+            if not children or any(peer not in self._full for peer in children):
+                del self._unreleased[key]
+                self.overlay.effects.append(Released(key.topic, flow.have))
 
     def subscribe(self, now: float, topic: Topic) -> Effects:
         if topic in self._topics:
@@ -137,6 +185,7 @@ class Brisa(Handlers):
             raise LocalProtocolError(f"{topic!r} is not subscribed here")
         del self._topics[topic]
         self._told = {key for key in self._told if key.topic != topic}
+        self._readers.forget(topic)
         return [Unsubscribed(topic)]
 
     def leave(self, now: float) -> Effects:
@@ -161,7 +210,12 @@ class Brisa(Handlers):
 
     def on_timer(self, now: float, timer: Hashable) -> Effects:
         self._now = now
+        if timer == MORE:
+            self._go_on()
+            return self._take()
         self._membership.tick()
+        self.guests.tick()
+        self._release()
         for flow in self.flows.values():
             flow.tick()
         states = [(key, flow.standing()) for key, flow in self.flows.items()]
@@ -174,11 +228,42 @@ class Brisa(Handlers):
 
     def on_peer_down(self, now: float, peer: NodeId) -> Effects:
         self._now = now
+        self._full.discard(peer)
         self.overlay.on_broken(peer)
+        self._release()
         return self._take()
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
         return []
+
+    def on_link_full(self, now: float, peer: NodeId, full: bool) -> Effects:
+        """Its process reads more slowly than it is sent to, or has caught up."""
+        self._now = now
+        if full:
+            self._full.add(peer)
+        else:
+            self._full.discard(peer)
+            self._go_on()
+            self._release()
+        return self._take()
+
+    def on_reader(self, now: float, topic: Topic, reads: bool) -> Effects:
+        """Subscribers here are full, or read again. Others are fed all the same."""
+        self._now = now
+        if reads:
+            self._readers.let_through(topic)
+            self._go_on()
+        else:
+            self._readers.hold(topic)
+        return self._take()
+
+    def _go_on(self) -> None:
+        """With whatever had to wait, a piece of each."""
+        for flow in self.flows.values():
+            if flow.behind:
+                flow.catch_up()
+        if self._readers.go_on({**self.guests.all, **self.flows}, self._deliver, self._lose):
+            self.go_on_soon()
 
     def _on_data(self, sender: NodeId, packet: Data) -> None:
         if not packet.payloads:
@@ -238,9 +323,8 @@ class Brisa(Handlers):
         if flow is None:
             if len(self.flows) >= MOST_FLOWS_KNOWN:
                 raise RemoteProtocolError(f"more than {MOST_FLOWS_KNOWN} flows in one overlay")
-            flow = self.flows[key] = Flow(self, key, have)
-            if key.topic in self._topics:
-                self._begin(key, have)
+            flow = self.flows[key] = self.flow_type(self, key, have)
+            self.begin(key, have)
             for peer in self.overlay.active if ask else ():
                 flow.link_up(peer)
         return flow
@@ -251,6 +335,8 @@ class Brisa(Handlers):
 
     def _link_down(self, peer: NodeId) -> None:
         self._round_trips.pop(peer, None)
+        self._full.discard(peer)
+        self.guests.link_down(peer)
         for flow in self.flows.values():
             flow.link_down(peer)
 
@@ -263,13 +349,34 @@ class Brisa(Handlers):
     def send(self, peer: NodeId, packet: Any) -> None:
         self.overlay.effects.append(Send((peer,), packet))
 
+    def send_all(self, peers: tuple[NodeId, ...], packet: Any) -> None:
+        self.overlay.effects.append(Send(peers, packet))
+
+    def is_full(self, peer: NodeId) -> bool:
+        return peer in self._full
+
+    def go_on_soon(self) -> None:
+        self.overlay.effects.append(SetTimer(MORE, self._now))
+
+    def begin(self, flow: FlowId, have: Counter) -> None:
+        if flow.topic in self._topics:
+            self._begin(flow, have)
+
     def deliver(self, flow: FlowId, first: Counter, payloads: tuple[bytes, ...]) -> None:
+        if flow.topic in self._topics and not self._readers.holds(flow, first - 1):
+            self._deliver(flow, first, payloads)
+
+    def _deliver(self, flow: FlowId, first: Counter, payloads: tuple[bytes, ...]) -> None:
         if flow.topic in self._topics:
             if flow not in self._told:
                 self._begin(flow, first - 1)
             self.overlay.effects.append(Deliver(flow.topic, _message(flow, first), payloads))
 
     def report_gap(self, flow: FlowId, first: Counter, last: Counter) -> None:
+        if not self._readers.holds(flow, first - 1):
+            self._lose(flow, first, last)
+
+    def _lose(self, flow: FlowId, first: Counter, last: Counter) -> None:
         if flow.topic in self._topics:
             missing = tuple(_message(flow, counter) for counter in range(first, last + 1))
             self.overlay.effects.append(Gap(flow.topic, missing, "nobody that could be asked has them any more"))
@@ -284,6 +391,8 @@ class Brisa(Handlers):
     def own_cost(self, children: int) -> float:
         if self._strategy is Strategy.GERONTOCRATIC:
             return 1.0 / (1.0 + (self._now - self._started) / self._parameters.tick)
+        if self._strategy is Strategy.HETEROGENEITY_AWARE:
+            return 1.0 / self._parameters.bandwidth
         return 1.0 + children if self._strategy is Strategy.LOAD_BALANCING else 1.0
 
     def _begin(self, flow: FlowId, have: Counter) -> None:
@@ -299,6 +408,24 @@ class Brisa(Handlers):
         return effects
 
     # -- for people and tests ----------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> list[Topic]:
+        return list(dict.fromkeys((*self._topics, *(key.topic for key in self.flows))))
+
+    def published(self) -> dict[Topic, Counter]:
+        """By this incarnation."""
+        everything: list[tuple[FlowId, Any]] = [*self.flows.items(), *self.guests.all.items()]
+        return {key.topic: one.have for key, one in everything if key[1:] == (self.me, self.incarnation)}
+
+    def delivered(self) -> dict[Topic, tuple[MessageId, ...]]:
+        """By subscribed topic the last one of every publisher."""
+        last: dict[Topic, tuple[MessageId, ...]] = dict.fromkeys(self._topics, ())
+        for key in self._told:
+            flow = self.flows.get(key) or self.guests.all.get(key)
+            if flow is not None:
+                last[key.topic] = (*last[key.topic], _message(key, self._readers.upto(key, flow.have)))
+        return last
 
     def waiting(self) -> list[str]:
         return [
@@ -326,4 +453,7 @@ _HANDLERS: dict[type, Callable[[Any, NodeId, Any], None]] = {
     Lost: Brisa._on_lost,
     KeepAlive: Brisa._on_keep_alive,
     KeepAliveEcho: Brisa._on_echo,
+    GuestData: lambda brisa, sender, packet: brisa.guests.on_data(sender, packet),
+    GuestFetch: lambda brisa, sender, packet: brisa.guests.on_fetch(sender, packet),
+    GuestsAlive: lambda brisa, sender, packet: brisa.guests.on_alive(sender, packet),
 }

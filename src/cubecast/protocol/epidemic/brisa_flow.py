@@ -16,13 +16,12 @@ Symbols of the paper: a parent's link is *active* when it is on here; soft repai
 # two that lose their parents together would adopt each other, and no message would ever show the cycle.
 # DEVIATION brisa §4.3.3: who gets a mutual deactivation from a parent objects; it may have crossed an activation.
 
-from collections import deque
-from collections.abc import Iterable
-from enum import Enum
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from cubecast.ids import Counter, NodeId
+from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer
+from cubecast.protocol.epidemic.brisa_host import Host, Rules
 from cubecast.protocol.epidemic.brisa_packets import (
     MOST_PATH,
     Data,
@@ -37,39 +36,12 @@ from cubecast.protocol.epidemic.brisa_packets import (
 )
 
 MOST_ROUTE = 16
+PIECE = 1 << 18
+"""Bytes sent in one step to a process that is behind: its link may be full after them."""
 PATIENCE_TICKS = 2
 """Without an answer the next candidate is asked."""
 SURE_TICKS, UNSURE_TICKS = 3, 20
 """How long messages that nobody has are waited for, by whether the root said so."""
-
-
-class Rules(Enum):
-    LABEL = "label"
-    PAPER = "paper"
-
-
-class Host(Protocol):
-    """What a flow needs of its process."""
-
-    me: NodeId
-    parents_wanted: int
-    buffer_messages: int
-    rules: Rules
-    mutual: bool
-    """Whether stopping is mutual: with the first-come strategy a link that is not good one way is not the other."""
-
-    @property
-    def neighbours(self) -> Iterable[NodeId]: ...
-
-    def send(self, peer: NodeId, packet: Any) -> None: ...
-
-    def deliver(self, flow: FlowId, first: Counter, payloads: tuple[bytes, ...]) -> None: ...
-
-    def report_gap(self, flow: FlowId, first: Counter, last: Counter) -> None: ...
-
-    def link_cost(self, peer: NodeId, position: Position) -> float: ...
-
-    def own_cost(self, children: int) -> float: ...
 
 
 class Flow:
@@ -79,7 +51,8 @@ class Flow:
         self.primary: NodeId | None = None
         self.parents: dict[NodeId, None] = {}
         self.orphan = False
-        self.copies = 0
+        self.copies = self.fresh = 0
+        """Messages that came, and those of them that were new."""
         self._host = host
         self._root = flow.root == host.me
         self._metric = 0.0 if self._root else inf
@@ -92,8 +65,9 @@ class Flow:
         """Who told it not to be fed."""
         self._known: dict[NodeId, Standing] = {}
         self._early: dict[Counter, tuple[NodeId, Data]] = {}
-        self._kept: deque[tuple[Counter, tuple[bytes, ...]]] = deque()
-        self._kept_messages = 0
+        self.kept = Buffer(host.buffer_messages, host.buffer_bytes)
+        self.behind: dict[NodeId, Counter] = {}
+        """Processes fed from here that were not sent everything yet, and up to where they were."""
         self._asking: NodeId | None = None
         self._asked_at = 0
         self._tried: dict[NodeId, None] = {}
@@ -107,6 +81,15 @@ class Flow:
     @property
     def depth(self) -> int:
         return self._depth
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
+    def lag(self) -> int:
+        """Messages that a neighbour is known to have, and this process has not."""
+        return max(0, max((one.have for one in self._known.values()), default=0) - self.have)
 
     @property
     def children(self) -> list[NodeId]:
@@ -138,18 +121,38 @@ class Flow:
         """Keep, deliver and forward what comes next."""
         self.have = first + len(payloads) - 1
         self._least = self._metric
-        self._kept.append((first, payloads))
-        self._kept_messages += len(payloads)
-        while self._kept_messages - len(self._kept[0][1]) >= self._host.buffer_messages:
-            self._kept_messages -= len(self._kept.popleft()[1])
-        self._host.deliver(self.id, first, payloads)
+        self.kept.append(first, payloads)
+        host, root = self._host, self.id.root
+        host.deliver(self.id, first, payloads)
+        ready = []
+        for peer in host.neighbours:
+            if peer != sender and peer not in self._off_out and peer != root:
+                if peer not in self.behind and not host.is_full(peer):
+                    ready.append(peer)
+                else:
+                    self.behind.setdefault(peer, first - 1)
+        if ready:
+            host.send_all(tuple(ready), Data(self.id, first, payloads, self.standing().position, False, ()))
+
+    def catch_up(self) -> None:
+        """Send those that are behind the next piece of what they lack, where their links have room."""
+        for peer in [one for one in self.behind if not self._host.is_full(one)]:
+            before = self.behind.pop(peer)
+            have = self._bring_piece(peer, before)
+            if before < have < self.have:
+                self.behind[peer] = have
+                self._host.go_on_soon()
+
+    def _bring_piece(self, peer: NodeId, have: Counter) -> Counter:
+        """What it has then. Messages that are kept no more it will miss, and ask for."""
         position = self.standing().position
-        for peer in self._host.neighbours:
-            if peer != sender and peer not in self._off_out and peer != self.id.root:
-                self._host.send(peer, Data(self.id, first, payloads, position, False, ()))
+        for first, payloads in self.kept.after(have, PIECE):
+            self._host.send(peer, Data(self.id, first, payloads, position, True, ()))
+            have = first + len(payloads) - 1
+        return have
 
     def on_data(self, sender: NodeId, data: Data) -> None:
-        self.copies += 1
+        self.copies += len(data.payloads)
         known = self._known.get(sender)
         if not data.recovered or known is None or data.last > known.have:
             self._known[sender] = Standing(data.last, data.position, False)
@@ -166,6 +169,7 @@ class Flow:
         while following is not None:
             bringer, brought = following
             self._adopt_for_news(bringer, brought.position)
+            self.fresh += brought.last - self.have
             self._take(self.have + 1, brought.payloads[self.have + 1 - brought.first :], bringer)
             following = self._next_held()
         if self._lost is not None and self._lost[0] <= self.have:
@@ -207,7 +211,7 @@ class Flow:
         self.orphan, self._asking = False, None
         self._tried.clear()
         self._metric = position.metric + host.link_cost(peer, position)
-        self._depth = position.depth + 1
+        self._depth = max(self._depth, position.depth + 1) if self._by_depth else position.depth + 1
         self._path = (*position.path, host.me)[-MOST_PATH:]
         if peer in self._off_in:
             self._start(peer)
@@ -221,7 +225,9 @@ class Flow:
 
     def _duplicate(self, sender: NodeId, position: Position) -> None:
         host = self._host
-        if sender in self.parents:
+        if self._by_depth and not self._root and self.primary is not None:
+            self._duplicate_by_depth(sender, position)
+        elif sender in self.parents:
             if sender != self.primary and host.me in position.path:
                 del self.parents[sender]
                 self._stop(sender, mutual=False)
@@ -234,6 +240,27 @@ class Flow:
             self._least = min(self._least, self._metric)
         else:
             self._stop(sender, mutual=host.mutual)
+
+    @property
+    def _by_depth(self) -> bool:
+        """As printed for several parents: a process may be fed by those that are no deeper than itself."""
+        return self._host.rules is Rules.PAPER and self._host.parents_wanted > 1
+
+    def _duplicate_by_depth(self, sender: NodeId, position: Position) -> None:
+        if position.depth > self._depth or (
+            sender not in self.parents and len(self.parents) >= self._host.parents_wanted
+        ):
+            if sender not in self.parents:
+                self._stop(sender, mutual=False)
+            return
+        self.parents[sender] = None
+        self._move_below(position)
+
+    def _move_below(self, position: Position) -> None:
+        if position.depth == self._depth:
+            self._depth += 1
+            for peer in self.children:
+                self._host.send(peer, Info(self.id, self.standing()))
 
     def _cheaper(self, peer: NodeId, position: Position) -> bool:
         less = position.metric + self._host.link_cost(peer, position) < self._metric
@@ -254,6 +281,7 @@ class Flow:
         self._off_in.add(peer)
         if mutual:
             self._off_out.add(peer)
+            self.behind.pop(peer, None)
         self._host.send(peer, Feed(self.id, False, mutual, self.standing()))
 
     def on_feed(self, sender: NodeId, packet: Feed) -> None:
@@ -265,6 +293,7 @@ class Flow:
             self._bring(sender, packet.standing.have)
             return
         self._off_out.add(sender)
+        self.behind.pop(sender, None)
         if packet.mutual:
             wanted = sender in self.parents or sender == self._asking
             if wanted and self._host.rules is Rules.LABEL:
@@ -274,17 +303,18 @@ class Flow:
 
     def _bring(self, peer: NodeId, have: Counter) -> None:
         """What it lacks and is kept here; else how things stand."""
-        behind = [(first, payloads) for first, payloads in self._kept if first + len(payloads) - 1 > have]
-        position = self.standing().position
-        for first, payloads in behind:
-            self._host.send(peer, Data(self.id, first, payloads, position, True, ()))
-        if not behind:
+        if have >= self.have or not self.kept.first:
             self._host.send(peer, Info(self.id, self.standing()))
+        elif peer not in self.behind or have > self.behind[peer]:
+            self.behind[peer] = have
+            self.catch_up()
 
     def on_info(self, sender: NodeId, standing: Standing) -> None:
         self._known[sender] = standing
         if self.primary is None and not self._root:
             self._consider(sender, standing)
+        elif self._by_depth and sender in self.parents:
+            self._move_below(standing.position)
 
     def _consider(self, peer: NodeId, standing: Standing) -> None:
         below = self._host.me in standing.position.path
@@ -310,6 +340,7 @@ class Flow:
         self._off_in.discard(peer)
         self._off_out.discard(peer)
         self._known.pop(peer, None)
+        self.behind.pop(peer, None)
         self._ahead.pop(peer, None)
         self._tried.pop(peer, None)
         self._early = {first: held for first, held in self._early.items() if held[0] != peer}
@@ -363,13 +394,9 @@ class Flow:
     # -- holes -------------------------------------------------------------------------------------------------------
 
     def on_fetch(self, sender: NodeId, packet: Fetch) -> None:
-        wanted = [
-            (first, payloads)
-            for first, payloads in self._kept
-            if first <= packet.high and first + len(payloads) - 1 >= packet.low
-        ]
+        wanted: list[Batch] = self.kept.covering(packet.low, packet.high)
         back, route = packet.route[-1], packet.route[:-1]
-        if wanted and wanted[0][0] <= packet.low:
+        if wanted:
             position = self.standing().position
             for first, payloads in wanted:
                 self._host.send(back, Data(self.id, first, payloads, position, True, route))

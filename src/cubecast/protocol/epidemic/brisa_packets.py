@@ -109,4 +109,42 @@ class KeepAliveEcho(Packet):
     stamp: float
 
 
-FLOW_PACKETS = (Data, Feed, Info, Fetch, Lost, KeepAlive, KeepAliveEcho)
+@dataclass(slots=True)
+class GuestData(Packet):
+    """Messages of a publisher that uses somebody else's tree."""
+
+    flow: FlowId
+    carrier: FlowId
+    first: Counter
+    payloads: tuple[bytes, ...]
+    publication: ClassVar[bool] = True
+
+    @property
+    def topic(self) -> Topic:
+        return self.flow.topic
+
+    @property
+    def message(self) -> MessageId:
+        return MessageId(self.flow.root, self.flow.incarnation, self.first)
+
+    @property
+    def last(self) -> Counter:
+        return self.first + len(self.payloads) - 1
+
+
+@dataclass(slots=True)
+class GuestFetch(Packet):
+    """The sender lacks what follows on `have`."""
+
+    flow: FlowId
+    have: Counter
+
+
+@dataclass(slots=True)
+class GuestsAlive(Packet):
+    """How far the sender is with each guest: its carrier, what it has, and from where on it keeps messages."""
+
+    guests: tuple[tuple[FlowId, FlowId, Counter, Counter], ...]
+
+
+FLOW_PACKETS = (Data, Feed, Info, Fetch, Lost, KeepAlive, KeepAliveEcho, GuestData, GuestFetch, GuestsAlive)

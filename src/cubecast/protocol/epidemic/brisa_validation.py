@@ -11,6 +11,9 @@ from cubecast.protocol.epidemic.brisa_packets import (
     Feed,
     Fetch,
     FlowId,
+    GuestData,
+    GuestFetch,
+    GuestsAlive,
     Info,
     KeepAlive,
     Lost,
@@ -47,6 +50,13 @@ def _is_right(packet: Any) -> bool:
         case KeepAlive():
             states = len(packet.flows) <= MOST_STATES and not isnan(packet.stamp)
             return states and all(_flow(flow) and _standing(one) for flow, one in packet.flows)
+        case GuestData():
+            counters = packet.first > 0 and packet.last < MOST_COUNTER
+            return counters and _flow(packet.flow) and _flow(packet.carrier)
+        case GuestFetch():
+            return _flow(packet.flow) and 0 <= packet.have < MOST_COUNTER
+        case GuestsAlive():
+            return len(packet.guests) <= MOST_STATES and all(map(_guest, packet.guests))
         case ForwardJoin():
             return packet.newcomer >= 0 and packet.ttl <= MOST_TTL
         case Shuffle():
@@ -55,6 +65,11 @@ def _is_right(packet: Any) -> bool:
             return _ids(packet.ids, MOST_IDS) and max(len(packet.have), len(packet.before)) <= MOST_FLOWS_KNOWN
         case _:
             return _ids(getattr(packet, "ids", ()), MOST_IDS)
+
+
+def _guest(state: tuple[FlowId, FlowId, int, int]) -> bool:
+    flow, carrier, have, kept_from = state
+    return _flow(flow) and _flow(carrier) and 0 <= have < MOST_COUNTER and 0 <= kept_from < MOST_COUNTER
 
 
 def _flow(flow: FlowId) -> bool:

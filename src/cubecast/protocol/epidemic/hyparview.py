@@ -39,6 +39,10 @@ TRIES = 3
 SHUFFLED_ACTIVE, SHUFFLED_PASSIVE = 3, 4
 PENDING_TICKS = 3
 """After so many ticks without an answer a process that was asked for a link is taken not to exist."""
+MOST_REQUESTS = 10
+"""Of one process between two ticks: joins, requests for links, probes. More are ignored."""
+MOST_STRANGERS = 32
+"""Processes that others may make this one call between two ticks."""
 
 
 class HyParView:
@@ -61,6 +65,8 @@ class HyParView:
         """Whom a link was asked of, and at which tick."""
         self._ticks = 0
         self._tries = 0
+        self._requests: dict[NodeId, int] = {}
+        self._strangers = 0
 
     # -- joining and leaving -----------------------------------------------------------------------------------------
 
@@ -76,6 +82,15 @@ class HyParView:
             self._send(peer, Disconnect(self._offer(peer)))
             self._drop(peer)
 
+    def is_too_much(self, sender: NodeId) -> bool:
+        """It asks more often than any correct process does."""
+        self._requests[sender] = asked = self._requests.get(sender, 0) + 1
+        return asked > MOST_REQUESTS
+
+    def _may_call_stranger(self) -> bool:
+        self._strangers += 1
+        return self._strangers <= MOST_STRANGERS
+
     def on_join(self, sender: NodeId) -> None:
         self._send(sender, Accept())  # before anything else: what follows presupposes the link
         self._add(sender)
@@ -89,7 +104,8 @@ class HyParView:
             return
         others = [peer for peer in self.active if peer not in (sender, newcomer)]
         if packet.ttl <= 0 or not others:
-            self._ask(newcomer, high=True)
+            if self._may_call_stranger():
+                self._ask(newcomer, high=True)
             return
         if packet.ttl == REMEMBERED_AT:
             self._remember([newcomer])
@@ -176,7 +192,8 @@ class HyParView:
 
     def tick(self) -> None:
         self._ticks += 1
-        self._tries = 0
+        self._tries = self._strangers = 0
+        self._requests.clear()
         for peer in [one for one, since in self._pending.items() if self._ticks - since > PENDING_TICKS]:
             del self._pending[peer]
             self.passive.pop(peer, None)
@@ -191,7 +208,7 @@ class HyParView:
         others = [peer for peer in self.active if peer not in (sender, packet.origin)]
         if packet.ttl > 0 and others:
             self._send(self._rng.choice(others), Shuffle(packet.origin, packet.ids, packet.ttl - 1))
-        elif packet.origin != self.me:
+        elif packet.origin != self.me and self._may_call_stranger():
             self._send(packet.origin, ShuffleReply(self._some(self.passive, len(packet.ids) + 1)))
             self._remember([packet.origin, *packet.ids])
 

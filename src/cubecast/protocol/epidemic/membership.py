@@ -54,6 +54,8 @@ class Membership:
         """Whether it is one of HyParView's."""
         overlay = self._overlay
         match packet:
+            case Join() | Neighbour() | Probe() if overlay.is_too_much(sender):
+                pass
             case Join():
                 overlay.on_join(sender)
             case Accept():

@@ -1,0 +1,56 @@
+"""The last messages of a flow, kept for processes that lack some: bounded in messages and in bytes."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from cubecast.ids import Counter
+
+Batch = tuple[Counter, tuple[bytes, ...]]
+"""The counter of its first message, and the messages."""
+
+
+class Buffer:
+    def __init__(self, most_messages: int, most_bytes: int) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self._most = most_messages
+        self._most_bytes = most_bytes
+        self._batches: deque[tuple[Counter, tuple[bytes, ...], int]] = deque()
+
+    def append(self, first: Counter, payloads: tuple[bytes, ...]) -> None:
+        size = sum(map(len, payloads))
+        self._batches.append((first, payloads, size))
+        self.messages += len(payloads)
+        self.bytes += size
+        while len(self._batches) > 1 and self._has_more_than_needed():
+            _, gone, freed = self._batches.popleft()
+            self.messages -= len(gone)
+            self.bytes -= freed
+
+    def _has_more_than_needed(self) -> bool:
+        """Without the oldest batch there is as much as was promised, or there is more than fits."""
+        return self.messages - len(self._batches[0][1]) >= self._most or self.bytes > self._most_bytes
+
+    @property
+    def first(self) -> Counter:
+        """The oldest message that is kept; 0: none is."""
+        return self._batches[0][0] if self._batches else 0
+
+    def after(self, have: Counter, most_bytes: float) -> Iterator[Batch]:
+        """What follows on `have`, the first of it and no more than so many bytes."""
+        sent = 0
+        start = len(self._batches)
+        while start and self._batches[start - 1][0] + len(self._batches[start - 1][1]) - 1 > have:
+            start -= 1
+        for place in range(start, len(self._batches)):
+            first, payloads, size = self._batches[place]
+            if sent and sent + size > most_bytes:
+                return
+            sent += size
+            yield first, payloads
+
+    def covering(self, low: Counter, high: Counter) -> list[Batch]:
+        """All of these messages, or nothing."""
+        if not self._batches or low < self.first:
+            return []
+        return [(first, payloads) for first, payloads in self.after(low - 1, float("inf")) if first <= high]

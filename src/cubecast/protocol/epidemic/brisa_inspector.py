@@ -1,0 +1,82 @@
+"""What HyParView and Brisa tell status and pages about themselves."""
+
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from typing import Any
+
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.protocol.epidemic.brisa import Brisa
+from cubecast.protocol.inspector import Inspector, Reached
+
+
+class OverlayInspector(Inspector):
+    """Nobody in an overlay knows all members: neighbours are all it can name."""
+
+    @property
+    def living(self) -> list[NodeId]:
+        return sorted((self.machine.node, *self.machine.overlay.active))
+
+    def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
+        alive = {"incarnation": 0, "alive": True}
+        standings = [alive | {"node": node} for node in self.machine.overlay.active]
+        return super().describe(now, most_topics) | {"standings": standings}
+
+    def destinations(self, topic: Topic | None) -> list[NodeId]:
+        return self.living
+
+
+class BrisaInspector(OverlayInspector):
+    machine: Brisa
+
+    @property
+    def topics(self) -> Collection[Topic]:
+        return self.machine.topics
+
+    def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
+        flows = list(self.machine.flows.items())[:most_topics]
+        return super().describe(now, most_topics) | {
+            "streams": [self._stream(key, flow) for key, flow in flows],
+            "streams_in_all": len(self.machine.flows),
+        }
+
+    def _stream(self, key: Any, flow: Any) -> dict[str, Any]:
+        """`behind`: messages a neighbour is known to have and this process has not; `slow`: children whose links are
+        full, with the messages that wait for them."""
+        return {
+            "topic": key.topic,
+            "publisher": key.root,
+            "incarnation": key.incarnation,
+            "messages": flow.have,
+            "parent": flow.primary,
+            "parents": list(flow.parents),
+            "depth": flow.depth,
+            "path": list(flow.path),
+            "children": flow.children,
+            "behind": flow.lag,
+            "slow": {str(peer): flow.have - upto for peer, upto in flow.behind.items()},
+            "copies_per_message": flow.copies / flow.fresh if flow.fresh else 0.0,
+            "kept_bytes": flow.kept.bytes,
+            "orphan": flow.orphan,
+        }
+
+    def published(self) -> Mapping[Topic, int]:
+        return self.machine.published()
+
+    def reached(self) -> list[Reached]:
+        return [Reached(topic, True, delivered) for topic, delivered in self.machine.delivered().items()]
+
+    def has_delivered(self, topic: Topic, message: MessageId) -> bool:
+        return any(one[:2] == message[:2] and one >= message for one in self.machine.delivered().get(topic, ()))
+
+    def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:
+        """As far as it is known here: the way from the root to this process, and its children."""
+        for key, flow in self.machine.flows.items():
+            if key.root == root and topic in (None, key.topic):
+                way = [*flow.path, self.machine.node] if flow.path[-1:] != (self.machine.node,) else list(flow.path)
+                links = {one: (below,) for one, below in pairwise(way)}
+                return links | {self.machine.node: tuple(flow.children)}
+        return {}
+
+    def parent(self, topic: Topic, source: NodeId) -> NodeId | None:
+        found = (flow.primary for key, flow in self.machine.flows.items() if (key.topic, key.root) == (topic, source))
+        return next(found, None)
