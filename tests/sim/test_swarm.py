@@ -1,6 +1,7 @@
 """Swarm testing keeps its promises: many schedules without a violation, a small replayable one otherwise."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -8,7 +9,7 @@ from click.testing import CliRunner
 from cubecast.cli import main
 from cubecast.errors import BadInput
 from cubecast.experiments.swarm import judge, shrunk, swarm
-from cubecast.protocol.families import FAMILIES
+from cubecast.protocol.families import FAMILIES, find
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.swarm import draw
 from support import planted
@@ -65,8 +66,7 @@ def test_twenty_thousand_schedules_of_cubecast():
     run_swarm("cubecast", 1, 20_000)
 
 
-# Gryphon's own description of what it takes draws no subscriber.
-TORMENTED = [name for name in FAMILIES if name not in ("cubecast", "gryphon")]
+TORMENTED = [name for name in FAMILIES if name != "cubecast"]
 
 
 @pytest.mark.parametrize("protocol", TORMENTED)
@@ -74,6 +74,35 @@ def test_every_family_can_be_tormented(protocol):
     """With what it claims to survive, and judged by what it promises."""
     tally = run_swarm(protocol, 1, 20)
     assert tally.deliveries, "nothing was delivered, so that nothing was judged"
+
+
+STATIC = [name for name in TORMENTED if find(name).static_promises]
+CHANGING = (("vcube-ps", 2772), ("srpt", 34), ("srpt-b", 4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", TORMENTED)
+def test_a_family_promises_only_what_its_swarm_holds(protocol):
+    run_swarm(protocol, 1, 3000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", STATIC)
+def test_what_holds_while_nobody_joins_or_leaves_is_tried_apart(protocol):
+    calm = replace(find(protocol).nemesis, joins=False)
+    tried = [judge(draw(protocol, seed, calm), careful=False) for seed in range(1, 1001)]
+    assert not any(tried), next(filter(None, tried))
+
+
+@pytest.mark.parametrize(("protocol", "seed"), CHANGING)
+def test_what_is_promised_without_joins_only_breaks_with_them(protocol, seed):
+    """Otherwise the header would promise too little."""
+    family = find(protocol)
+    assert protocol in STATIC
+    schedule = draw(protocol, seed, replace(family.nemesis, joins=True))
+    assert judge(schedule) is None
+    failure = judge(schedule, promises=family.promised(static=True))
+    assert failure is not None and failure.kind in family.static_promises
 
 
 def test_a_seed_is_a_schedule():

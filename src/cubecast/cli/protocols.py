@@ -43,7 +43,13 @@ def protocols(name: str | None, as_json: bool) -> None:
 
 def _lines(family: Family) -> list[tuple[str, str]]:
     said = _to_json(family)
-    named = [("promises", "promises"), ("measured", "measured"), ("requests", "requests"), ("packets", "packets")]
+    named = [
+        ("promises", "promises"),
+        ("promises besides while nobody joins or leaves", "static_promises"),
+        ("measured", "measured"),
+        ("requests", "requests"),
+        ("packets", "packets"),
+    ]
     lines = [(title, ", ".join(said[key])) for title, key in named if said[key]]
     size = family.population
     kind = ", a power of two" if size.power_of_two else ""
@@ -63,6 +69,7 @@ def _to_json(family: Family) -> dict[str, Any]:
         "name": family.name,
         "summary": family.summary,
         "promises": list(family.promises),
+        "static_promises": list(family.static_promises),
         "measured": list(family.measured),
         "requests": sorted(one.__name__.lower() for one in family.requests),
         "packets": [one.__name__ for one in family.packets if one is not None],

@@ -120,6 +120,8 @@ class Family:
     """A packet's place is its tag on the wire: append, never renumber; None is a tag that is not used."""
     make: Make
     parameters: type
+    static_promises: tuple[str, ...] = ()
+    """Properties that hold besides while the membership is static: no node subscribes or unsubscribes."""
     measured: tuple[str, ...] = ()
     """Properties that hold with a probability: measured and reported, never promised."""
     requests: frozenset[type] = frozenset({Publish, Subscribe, Unsubscribe})
@@ -143,6 +145,10 @@ class Family:
     """Where to read about it."""
     wire_types: Mapping[type, Mapping[str, Any]] = field(default_factory=dict)
     """Types of what travels, of packets that are compiled and do not tell."""
+
+    def promised(self, *, static: bool) -> tuple[str, ...]:
+        """What holds in a run whose membership is static, or is not."""
+        return (*self.promises, *self.static_promises) if static else self.promises
 
     @property
     def settings(self) -> dict[str, Parameter]:

@@ -59,6 +59,11 @@ class SimConfig:
             if value is not None and not 0 < value < inf:
                 raise BadInput(f"{name} must be positive and finite, not {value}")
 
+    @property
+    def is_static(self) -> bool:
+        """Nobody subscribes, unsubscribes, comes or goes while it runs."""
+        return self.churn_session is None and self.join_window is None and not self.churn_nodes
+
     def count(self, name: str, total: int) -> int:
         """How many of `total` a share such as "25%" or a count such as "40" means; at least one."""
         text: str = getattr(self, name)

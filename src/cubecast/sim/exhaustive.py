@@ -111,7 +111,8 @@ class _Run:
         self.events: list[Event] = []
         recorder = Recorder(self.events)
         self.world = _StillWorld(nodes, make, network, codec_of(family), recorder=recorder, careful=True)
-        self.info = RunInfo("tiny", tiny.protocol, tiny.promises or family.promises, nodes=tiny.size)
+        promises = tiny.promises or family.promised(static=all("subscribe" not in kind for kind, _ in tiny.script))
+        self.info = RunInfo("tiny", tiny.protocol, promises, nodes=tiny.size)
         self._script = list(tiny.script)
         for node in tiny.members:
             self.world.subscriptions[node].add("t")

@@ -171,7 +171,7 @@ def run_info(config: SimConfig) -> RunInfo:
     return RunInfo(
         run=f"{config.protocol}-{config.nodes}-{config.seed}-{config.fingerprint()}",
         protocol=config.protocol,
-        promises=find(config.protocol).promises,
+        promises=find(config.protocol).promised(static=config.is_static),
         measured=find(config.protocol).measured,
         nodes=config.nodes,
         seed=config.seed,

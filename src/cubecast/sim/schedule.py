@@ -57,6 +57,11 @@ class Schedule:
     epilogue: int = 0
     """How many nodes publish once more on every topic when everything has come to rest."""
 
+    @property
+    def is_static(self) -> bool:
+        """Nobody subscribes or unsubscribes while it runs."""
+        return all(action.kind == "publish" for action in self.actions)
+
     def to_text(self) -> str:
         """One line that `from_text` reads back."""
         data = asdict(self) | {"faults": ",".join(map(str, self.faults))}

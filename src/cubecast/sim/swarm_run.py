@@ -108,7 +108,7 @@ def run(
         schedule.settings,
         contacts=_contacts(schedule, family),
     )
-    promises = family.promises if promises is None else promises
+    promises = family.promised(static=schedule.is_static) if promises is None else promises
     delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
     network = Network(schedule.size, delay, fifo_links=schedule.fifo_links or family.fifo)
     events: list[Event] = []
