@@ -169,12 +169,39 @@ def welcomed_by_the_losing_side():
     assert any(isinstance(effect, Reincarnated) for effect in effects)
     sides = [Standing(one, int(one == 1), one < 2) for one in range(4)]
     machine.on_packet(2.0, 0, Welcome(0, (), 1, True, tuple(sides)))
-    return machine.is_active
+    return machine
+
+
+def test_who_gave_way_to_the_dead_joins_those_who_live():
+    """The news came late: whoever sent it is dead, and nobody but the old companions will ever answer."""
+    machine = welcomed_by_the_losing_side()
+    sides = tuple(Standing(one, int(one == 1), one < 2) for one in range(4))
+    machine.on_timer(5000.0, Timer.ALONE)
+    assert not machine.is_active, "nobody answered but those it did not listen to"
+    machine.on_packet(5001.0, 0, Welcome(0, (), 1, True, sides))
+    assert machine.is_active
+    told = welcomed_by_the_losing_side()
+    told.on_peer_down(3.0, 2)
+    told.on_packet(4.0, 0, Welcome(0, (), 1, True, sides))
+    assert told.is_active, "it was told that the winner is dead"
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(0b0010, 0b0100), (0b0011, 0b1100), (0b0011, 0b0100)])
+def test_of_two_strangers_exactly_one_gives_way(ours, theirs):
+    """Node 1 and node 2, whether or not one of them believes to live with the other."""
+    for knows in (0, 1):
+        ends = []
+        for me, other, mine, its in ((1, 2, ours, theirs), (2, 1, theirs, ours)):
+            machine = Cubecast(me, Parameters(2, founders=mine | knows << other, ids=ALL))
+            machine.on_start(0.0)
+            effects = machine.on_packet(1.0, other, Obituary(0, (), 0, bitmap(its | knows << me), stranger=True))
+            ends.append(any(isinstance(effect, Reincarnated) for effect in effects))
+        assert sorted(ends) == [False, True]
 
 
 @pytest.mark.interpreted
 def test_who_gave_way_to_a_side_does_not_join_the_other_again():
     """Otherwise two of them take turns for ever: each gives way, and the other has just come back."""
-    assert not welcomed_by_the_losing_side()
+    assert not welcomed_by_the_losing_side().is_active
     with planted.losers_joined_again():
-        assert welcomed_by_the_losing_side()
+        assert welcomed_by_the_losing_side().is_active

@@ -249,6 +249,8 @@ class Lifetime:
             topic.peer_died(life.node)
 
     def suspect(self, peer: NodeId) -> None:
+        if self.joining is not None and self.joining.winner is not None and self.joining.winner.node == peer:
+            self.joining.winner = None
         incarnation = self.context.registry.incarnation_of(peer)
         if peer != self.node and self.context.registry.is_alive(peer, incarnation):
             self.hold_faulty(Life(peer, incarnation))
@@ -267,7 +269,8 @@ class Lifetime:
         registry = self.context.registry
         if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
             return
-        theirs, ours = mask_from(packet.alive), registry.alive
+        # Neither counts the other, who may live with it by now in its own eyes: so both compare the same two sets.
+        theirs, ours = mask_from(packet.alive) & ~(1 << self.node), registry.alive & ~(1 << sender)
         friend = registry.is_alive(sender, packet.by)
         met = friend and not packet.stranger and not self.unmet >> sender & 1
         if met:

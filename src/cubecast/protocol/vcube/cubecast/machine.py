@@ -415,7 +415,7 @@ class Cubecast:
         if joining is None:
             return
         joining.is_sure = True
-        if joining.is_complete:
+        if joining.is_complete and joining.winner is None:
             self._life.become_active(self._wishes)
         else:
             self._start_over()
