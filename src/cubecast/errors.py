@@ -81,5 +81,9 @@ class Forgotten(CubecastError):  # noqa: N818 - a state, not an accident
     """These offsets are not kept any more, as the log's retention says; `args[1]` is the first one that is."""
 
 
+class Fenced(BadInput):
+    """Another program publishes under this producer's name by now. Nothing more is published from here."""
+
+
 class NotKept(BadInput):
     """The node's log cannot tell what a subscription wants to begin with."""

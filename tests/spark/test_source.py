@@ -1,6 +1,7 @@
 """Topics of a node in a process of its own, as tables and as streams."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -53,6 +54,27 @@ def test_a_table_holds_what_the_log_has(spark, node, format_):
     assert format_(spark.read, topics="table.never").load().count() == 0
 
 
+def test_filters_narrow_what_is_read(spark, node, format_):
+    """Topics, offsets and times are looked up in the log's index; the rest stays with Spark."""
+    for topic in ("pushed.a", "pushed.b", "other.c"):
+        publish(node, topic, 0, 300)
+    table = format_(spark.read, pattern=">", rowsPerPartition=100).load()
+    few = table.where("topic IN ('pushed.a', 'pushed.b') AND topic LIKE 'pushed%' AND offset > 250 AND offset <= 290")
+    assert few.rdd.getNumPartitions() == 2
+    assert sorted(numbers(few.collect())) == sorted([*range(250, 290)] * 2)
+    late = table.where("topic = 'other.c'").agg({"time": "max"}).first()[0]
+    assert table.where("topic = 'other.c'").where(table.time > late + timedelta(seconds=1)).rdd.getNumPartitions() <= 1
+    assert table.where("topic = 'other.c'").where(table.time <= late).count() == 300
+
+
+def test_headers_are_asked_where_the_log_is(spark, node, format_):
+    with sync.connect(node.address) as client:
+        for number in range(10):
+            client.publish("priced", str(number), headers={"price": number}, wait="durable")
+    some = format_(spark.read, topics="priced", where="price >= 7", columns="payload").load()
+    assert sorted(numbers(some.collect())) == [7, 8, 9]
+
+
 def test_a_wrong_option_is_named(spark, format_):
     with pytest.raises(Exception, match="since: write beginning"):
         format_(spark.read, topics="a", since="yesterday").load().collect()
@@ -78,9 +100,10 @@ def test_a_stream_goes_on_behind_its_checkpoint(spark, node, format_, tmp_path):
 
 
 def test_the_program_in_the_document(spark, node, tmp_path, capsys):
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "spark-streams.md").read_text(), re.DOTALL)
+    text = (ROOT / "docs" / "spark-streams.md").read_text()
+    program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     for there, here in (("127.0.0.1:7000", node.address), ('"out/', f'"{tmp_path}/')):
         assert there in program
         program = program.replace(there, here)
     exec(program, {"__name__": "document"})  # in the suite's session: starting another one takes seconds
-    assert capsys.readouterr().out == "10\n1000\n"
+    assert capsys.readouterr().out == "10\n1000\n1000\n"

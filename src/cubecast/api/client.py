@@ -263,16 +263,18 @@ class Client:
         columns: Sequence[str] | None = None,
         behind: PublisherCut | None = None,
         upto: PublisherCut | None = None,
+        where: str = "",
     ) -> LogReading:
         """The messages of a topic with offsets from `start` on, before `stop`, in the log of this node, as Arrow.
 
         `columns` names those that are wanted: without payload and headers the node reads its index only. `behind` and
-        `upto` are cuts: messages inside the one and outside the other are left out by the node.
+        `upto` are cuts: messages inside the one and outside the other are left out by the node, and so are those that
+        the filter `where` over their headers does not match.
 
         `async for batch in …`, or `await ….table()`. Without limits all that is kept by now. `Forgotten` or
         `DamagedLog` for offsets the log cannot give. Offsets count at one node only: when it is lost, reading ends.
         """
-        wanted = Wanted(_places(topic, behind or {}), None if upto is None else _places(topic, upto))
+        wanted = Wanted(_places(topic, behind or {}), None if upto is None else _places(topic, upto), where=where)
         return LogReading(self._port, check_topic(topic), start, stop, columns, wanted)
 
     async def log_topics(self) -> list[TopicLog]:
@@ -292,6 +294,10 @@ class Client:
     async def log_place(self, topic: str, cut: PublisherCut) -> int:
         """The first offset in the log of this node of a message that is not in the cut; behind it, some may be."""
         return await self._port.log_place(check_topic(topic), cut)
+
+    async def log_at(self, topic: str, at: float) -> int:
+        """The first offset in the log of this node of a message delivered at that time or later."""
+        return await self._port.log_at(check_topic(topic), at)
 
     async def log_reach(self, topic: str, cut: PublisherCut) -> int:
         """The first offset in the log of this node behind all its messages in the cut; before it, others may be."""

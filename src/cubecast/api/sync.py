@@ -309,6 +309,9 @@ class SyncClient:
     def log_place(self, topic: str, cut: PublisherCut, timeout: float | None = 5.0) -> int:
         return self._thread.run(self._client.log_place(topic, cut), timeout, "the node did not tell the place")
 
+    def log_at(self, topic: str, at: float, timeout: float | None = 5.0) -> int:
+        return self._thread.run(self._client.log_at(topic, at), timeout, "the node did not tell the place")
+
     def log_reach(self, topic: str, cut: PublisherCut, timeout: float | None = 5.0) -> int:
         return self._thread.run(self._client.log_reach(topic, cut), timeout, "the node did not tell the place")
 

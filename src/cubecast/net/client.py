@@ -30,6 +30,7 @@ from cubecast.net.gateway_messages import (
     Lost,
     Ping,
     Pong,
+    ProducerKnown,
     Reaches,
     Ready,
     Resumed,
@@ -46,6 +47,7 @@ from cubecast.net.log.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.outbox import Uncertain
 from cubecast.net.port import Sink
+from cubecast.net.producers import ProducerState
 from cubecast.net.remote_publications import RemotePublications
 from cubecast.net.remote_subscriptions import RemoteSubscriptions
 from cubecast.net.security.login import NOTHING, Login
@@ -80,9 +82,12 @@ class ClientPort:
         on_refused: Callable[[str], object] = complain,
         login: Login = NOTHING,
         fills: bool = False,
+        stays: bool = False,
     ) -> None:
         """`patience`: seconds without any node after which the port gives up and ends everything; `fills`: for a
-        node's log, so that nodes answer that are not ready for clients yet."""
+        node's log, so that nodes answer that are not ready for clients yet; `stays`: with its first node or with none.
+        """
+        self._stays = stays
         self._dialler = Dialler(addresses, cluster, name, random.Random(), login, fills=fills)
         self._patience = patience
         self._on_uncertain, self._on_refused = on_uncertain, on_refused
@@ -116,6 +121,7 @@ class ClientPort:
             LogList: self._log.on_list,
             LogCut: self._log.on_cut,
             LogPlace: self._log.on_place,
+            ProducerKnown: self._log.on_producer,
             Pong: lambda _: None,
         }
 
@@ -158,7 +164,9 @@ class ClientPort:
         uncertain = self._publications.connection_lost(self._node)
         if uncertain.messages:
             self._loop.call_soon(self._on_uncertain, uncertain)
-        if not self._is_shut:
+        if self._stays and not self._is_shut:
+            self._shut(OutcomeUnknown(f"{self._node} is lost: {error or 'it closed the connection'}"))
+        elif not self._is_shut:
             log.info("lost %s: %s", self._node, error or "closed")
             self._moving = self._loop.create_task(self._move(), name="move to another node")
 
@@ -246,9 +254,17 @@ class ClientPort:
         self._check_open()
         return self._log.place(topic, cut)
 
+    def log_at(self, topic: Topic, at: float) -> Awaitable[int]:
+        self._check_open()
+        return self._log.place(topic, {}, at=at)
+
     def log_reach(self, topic: Topic, cut: PublisherCut) -> Awaitable[int]:
         self._check_open()
         return self._log.place(topic, cut, reaches=True)
+
+    def register_producer(self, name: str, epoch: int, topics: Sequence[Topic]) -> Awaitable[ProducerState]:
+        self._check_open()
+        return self._log.register_producer(name, epoch, list(topics))
 
     def status(self) -> Awaitable[dict[str, Any]]:
         self._check_open()

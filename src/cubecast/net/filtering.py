@@ -5,13 +5,14 @@ same order with their own counters and offsets, so that whoever counts is not mi
 match. What a gap names may not have matched either; nobody can know.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.headers import attributes_of
 from cubecast.net.log.since import PublisherCut
+from cubecast.net.pieces import runs
 from cubecast.net.port import GapNotice, Logged, Sink
 from cubecast.protocol.filters import Filter, MatchingIndex
 
@@ -83,23 +84,10 @@ def _hand_over(
 ) -> None:
     """The messages at these places of the batch."""
     source, incarnation, counter = first
-    for start, stop in _runs(places):
+    for start, stop in runs(places):
         piece = payloads if stop - start == len(payloads) else payloads[start:stop]
         message = MessageId(source, incarnation, counter + start)
         if logged is None:
             sink.on_batch(topic, message, piece)
         else:
             sink.on_batch(topic, message, piece, Logged(logged.offset + start, logged.at))
-
-
-def _runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Growing numbers as pieces without holes: first, and behind the last."""
-    start = stop = -1
-    for place in places:
-        if place != stop:
-            if stop > start:
-                yield start, stop
-            start = place
-        stop = place + 1
-    if stop > start:
-        yield start, stop

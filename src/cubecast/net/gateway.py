@@ -27,9 +27,11 @@ from cubecast.net.gateway_messages import (
     Ping,
     PlaceInLog,
     Pong,
+    ProducerKnown,
     Publish,
     Reaches,
     ReadLog,
+    RegisterProducer,
     Resume,
     Resumed,
     Stable,
@@ -45,6 +47,7 @@ from cubecast.net.log.serving import LogService
 from cubecast.net.log.since import FromCut, Since
 from cubecast.net.pieces import weight
 from cubecast.net.port import NodePort
+from cubecast.net.producers import ProducerState
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.holdings import CUT_ENTRY, FILTER_CHARACTER, SUBSCRIPTION, Holdings, Share
 from cubecast.net.security.settings import Limits
@@ -127,6 +130,7 @@ class Gateway:
         self._last_word = self._loop.time()
         self._silence_timer = self._loop.call_later(silent_for, self._check_silence)
         self._log = LogService(port, self.send)
+        self._fenced: Callable[[str], None] = lambda reason: self._link.abort(reason)
         self._handlers = self._handling()
 
     def _handling(self) -> dict[type, Callable[[Any], None]]:
@@ -143,6 +147,7 @@ class Gateway:
             ListLog: self._log.on_list,
             CutLog: self._log.on_cut,
             PlaceInLog: self._log.on_place,
+            RegisterProducer: self._on_register_producer,
             Ping: lambda _: self.send(Pong()),
         }
 
@@ -177,6 +182,7 @@ class Gateway:
             if self._full_timer is not None:
                 self._full_timer.cancel()
             self._log.close()
+            self._port.forget_producer(self._fenced)
             for future in [*self._open, self._waiting_for_room]:
                 if future is not None:
                     future.cancel()
@@ -442,6 +448,17 @@ class Gateway:
         self._asked += 1
         self._check_requests()
         self._follow(self._port.status(), done)
+
+    def _on_register_producer(self, message: RegisterProducer) -> None:
+        def done(future: asyncio.Future[ProducerState]) -> None:
+            error = future.exception()
+            told = None if error is None else (type(error).__name__, str(error))
+            self.send(ProducerKnown(message.request, None if error else future.result(), told))
+
+        self._asked += 1
+        self._check_requests()
+        state = self._port.register_producer(message.name, message.epoch, message.topics, self._fenced)
+        self._follow(state, done)
 
     def _check_requests(self) -> None:
         if self._asked > MOST_REQUESTS:

@@ -12,6 +12,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.net.log.ranges import ALL, LogPiece, Wanted
 from cubecast.net.log.since import Since
 from cubecast.net.port import Run
+from cubecast.net.producers import ProducerState
 
 PublisherPlace: TypeAlias = tuple[NodeId, Incarnation, Counter]
 
@@ -105,6 +106,23 @@ class PlaceInLog(msgspec.Struct, frozen=True, array_like=True, tag=13):
     known: list[PublisherPlace]
     reaches: bool = False
     """Or rather the first one behind all that are."""
+    at: float | None = None
+    """Or rather the first one delivered at that time or later."""
+
+
+class RegisterProducer(msgspec.Struct, frozen=True, array_like=True, tag=50):
+    """Take publications of this producer from this connection only, and tell me what you have of it."""
+
+    request: int
+    name: str
+    epoch: int
+    topics: list[Topic]
+
+
+class ProducerKnown(msgspec.Struct, frozen=True, array_like=True, tag=51):
+    request: int
+    state: ProducerState | None
+    error: tuple[str, str] | None = None
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
@@ -248,6 +266,7 @@ FromClient: TypeAlias = (
     | ListLog
     | CutLog
     | PlaceInLog
+    | RegisterProducer
 )
 FromNode: TypeAlias = (
     Taken
@@ -267,6 +286,7 @@ FromNode: TypeAlias = (
     | LogCut
     | LogPlace
     | Reaches
+    | ProducerKnown
 )
 
 encode = msgspec.msgpack.Encoder().encode

@@ -21,6 +21,7 @@ from cubecast.net.log.ranges import (
     cut_up_to,
     decode_piece,
     list_topics,
+    place_at,
     place_before,
     place_behind,
     read_piece,
@@ -34,6 +35,7 @@ from cubecast.net.outgoing import Outgoing
 from cubecast.net.pacing import Departures, processor_waits
 from cubecast.net.patterns import check_pattern, check_topic, is_pattern
 from cubecast.net.port import GapNotice, Sink
+from cubecast.net.producers import Producers, ProducerState
 from cubecast.net.security.login import Login
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.subscriptions import NOBODY, Subscriptions
@@ -86,6 +88,7 @@ class LocalPort:
         self.on_new_incarnation: Callable[[int], None] = lambda incarnation: None
         self.on_status: Callable[[], dict[str, Any]] = self.describe
         self.on_close: Callable[[], Awaitable[None]] | None = None
+        self.producers = Producers()
         self.recorder: Recorder | None = None
         """Writes what is delivered into the node's log, when it keeps one."""
 
@@ -296,8 +299,24 @@ class LocalPort:
     async def log_place(self, topic: Topic, cut: PublisherCut) -> int:
         return await place_behind(self._history(), check_topic(topic), cut)
 
+    async def log_at(self, topic: Topic, at: float) -> int:
+        return await place_at(self._history(), check_topic(topic), at)
+
     async def log_reach(self, topic: Topic, cut: PublisherCut) -> int:
         return await place_before(self._history(), check_topic(topic), cut)
+
+    def register_producer(
+        self, name: str, epoch: int, topics: Sequence[Topic], on_fenced: Callable[[str], None]
+    ) -> Awaitable[ProducerState]:
+        self._check_open()
+        self.departures.hurry()
+        return self.producers.register(name, epoch, topics, on_fenced, self.recorder, self._accepted, self.on_status)
+
+    def forget_producer(self, on_fenced: Callable[[str], None]) -> None:
+        self.producers.forget(on_fenced)
+
+    def _accepted(self, topic: Topic) -> int:
+        return self.publish(topic, ())
 
     def _history(self) -> History:
         if self.recorder is None:

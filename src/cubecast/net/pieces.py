@@ -1,6 +1,6 @@
 """Long lists of messages, cut so that no piece is larger than a frame should be."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 MOST_MESSAGES: Final = 512
@@ -34,3 +34,16 @@ def _cut(payloads: Sequence[bytes]) -> Iterable[Sequence[bytes]]:
         piece.append(payload)
         size += len(payload)
     yield piece
+
+
+def runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Growing numbers as pieces without holes: first, and behind the last."""
+    start = stop = -1
+    for place in places:
+        if place != stop:
+            if stop > start:
+                yield start, stop
+            start = place
+        stop = place + 1
+    if stop > start:
+        yield start, stop

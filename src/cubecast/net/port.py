@@ -4,7 +4,7 @@ Everything here is called in the event loop and returns at once. A `Port` is imp
 by the thin client, which talks to a node's gateway, so that an application's code does not know which one it has.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 if TYPE_CHECKING:
     from cubecast.net.log.ranges import LogPiece, TopicLog, Wanted
     from cubecast.net.log.since import PublisherCut, Since
+    from cubecast.net.producers import ProducerState
 
 
 COMPLETE = "the subscription is complete again: nothing is missing from here on"
@@ -125,6 +126,9 @@ class Port(Protocol):
     def log_place(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
         """The first offset in the node's log of a message of the topic that is not in the cut."""
 
+    def log_at(self, topic: Topic, at: float) -> Awaitable[int]:
+        """The first offset in the node's log of a message delivered at that time or later."""
+
     def log_reach(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
         """The first offset in the node's log behind all of its messages that are in the cut."""
 
@@ -141,3 +145,11 @@ class NodePort(Port, Protocol):
         self, topic: Topic, start: int | None, stop: int | None, wanted: "Wanted" = ...
     ) -> Awaitable[bytes]:
         """As `read_log`, ready to be sent."""
+
+    def register_producer(
+        self, name: str, epoch: int, topics: Sequence[Topic], on_fenced: Callable[[str], None]
+    ) -> Awaitable["ProducerState"]:
+        """Take over a producer's name; who had it is told. What the node knows of it, when all of that is durable."""
+
+    def forget_producer(self, on_fenced: Callable[[str], None]) -> None:
+        """Who registered so is gone."""

@@ -1,21 +1,33 @@
 """The log that is read: found by its id among the nodes that were named, asked for its ends and for ranges."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from cubecast.api import sync
-from cubecast.errors import BadInput, CubecastError
+from cubecast.api.log_reading import LOG_COLUMNS, log_schema
+from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten
+from cubecast.net.addresses import Address
 from cubecast.net.log.ranges import TopicLog
+from cubecast.spark.holes import Received
 from cubecast.spark.options import Options
+from cubecast.spark.places import Cut, publisher_cut
 
 MICROSECONDS = 1_000_000
+SILENCE = 3.0
 PATIENCE = 0.1
 """Seconds after which a lost node is given up: its offsets count nowhere else."""
+
+
+class NoSuchLog(BadInput):
+    """None of the nodes keeps it at present."""
 
 
 @dataclass
@@ -26,10 +38,16 @@ class Range(InputPartition):  # type: ignore[misc]  # PySpark has no types for u
     topic: str
     start: int
     stop: int
+    behind: Cut = field(default_factory=dict)
+    """Rows that were read elsewhere, and are left out."""
+    upto: Cut | None = None
+    """Rows beyond this are another batch's."""
+    is_moved: bool = False
+    """It was planned in another log: what this one lacks has to be told."""
 
 
-def ranges(log_id: str, topic: str, start: int, stop: int, most: int) -> list[Range]:
-    return [Range(log_id, topic, one, min(one + most, stop)) for one in range(start, stop, most)]
+def ranges(log_id: str, topic: str, start: int, stop: int, most: int, behind: Cut | None = None) -> list[Range]:
+    return [Range(log_id, topic, one, min(one + most, stop), behind or {}) for one in range(start, stop, most)]
 
 
 def open_log(options: Options, log_id: str | None = None) -> tuple[sync.SyncClient, dict[str, TopicLog]]:
@@ -37,8 +55,12 @@ def open_log(options: Options, log_id: str | None = None) -> tuple[sync.SyncClie
     told: list[str] = []
     for address in options.nodes:
         client = None
+        if len(options.nodes) > 1 and (why := _silence(address)):
+            told.append(f"{address}: {why}")
+            continue
         try:
-            client = sync.connect(address, cluster=options.cluster, patience=PATIENCE)
+            login = options.access.login()
+            client = sync.connect(address, cluster=options.access.cluster, patience=PATIENCE, login=login)
             listed = client.log_topics(timeout=60.0)
         except (CubecastError, TimeoutError) as error:
             told.append(f"{address}: {error}")
@@ -49,7 +71,17 @@ def open_log(options: Options, log_id: str | None = None) -> tuple[sync.SyncClie
         if client is not None:
             client.close()
     what = "a log" if log_id is None else f"log {log_id}, from which this query read before,"
-    raise BadInput(f"none of the nodes keeps {what} at present; add the one that does to nodes ({'; '.join(told)})")
+    raise NoSuchLog(f"none of the nodes keeps {what} at present; add the one that does to nodes ({'; '.join(told)})")
+
+
+def _silence(address: str) -> str:
+    """Why nobody listens there, which connecting would find out after some seconds only; there are others to ask."""
+    parsed = Address.parse(address)
+    try:
+        socket.create_connection((parsed.host, parsed.port), SILENCE).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 @contextmanager
@@ -61,23 +93,97 @@ def opened(options: Options, log_id: str | None = None) -> Iterator[tuple[sync.S
         client.close()
 
 
+def message_at(client: sync.SyncClient, one: TopicLog, offset: int) -> list[int] | None:
+    """The name of the message there and a checksum of it; None when the log does not have it."""
+    if not one.first <= offset <= one.last:
+        return None
+    try:
+        rows = client.read_log(one.topic, offset, offset + 1, 60.0, columns=[*NAMES, "payload"]).to_pylist()
+    except (Forgotten, DamagedLog):
+        return None
+    return [*(rows[0][name] for name in NAMES[1:]), crc32(rows[0]["payload"])] if rows else None
+
+
 def read_range(options: Options, part: Range) -> Iterator[pa.RecordBatch]:
     """The log's id is asked for before and after: a node replaced in between fails the task, which is repeated."""
+    received = Received(part.topic, part.behind, part.upto) if part.is_moved and not options.where else None
     with opened(options, part.log_id) as (client, _):
-        for batch in client.log_batches(part.topic, part.start, part.stop):
+        for batch in _readable(options, client, part):
+            if received is not None:
+                received.add(batch)
             yield _columns(options, batch, part.log_id)
+        if received is not None and (missing := received.missing()):
+            if options.fail_on_data_loss:
+                raise BadInput(f"{part.topic}: {received.complaint(part.log_id)}")
+            yield _columns(options, missing, part.log_id)
         if not any(one.log_id == part.log_id for one in client.log_topics(timeout=60.0)):
             raise BadInput(f"{part.topic}: the log was replaced while offsets from {part.start} on were read")
 
 
+def _readable(options: Options, client: sync.SyncClient, part: Range) -> Iterator[pa.RecordBatch]:
+    """The rows; where the log does not have them any more and that may be, a row that says so."""
+    start = part.start
+    which: dict[str, Any] = {"behind": publisher_cut(part.topic, part.behind), "where": options.where}
+    which["upto"] = None if part.upto is None else publisher_cut(part.topic, part.upto)
+    which["columns"] = _needed(options, part.is_moved)
+    while start < part.stop:
+        try:
+            for batch in client.log_batches(part.topic, start, part.stop, **which):
+                start = batch.column("offset")[-1].as_py() + 1
+                yield batch
+            return
+        except (Forgotten, DamagedLog):
+            if options.fail_on_data_loss:
+                raise
+            begin, start = start, _next_readable(client, part.topic, start, part.stop)
+            row = {"topic": part.topic, "offset": begin, GAP: True}
+            yield pa.RecordBatch.from_pylist([row], gap_schema())
+
+
+def _next_readable(client: sync.SyncClient, topic: str, start: int, stop: int) -> int:
+    """The first offset behind a range that cannot be read: halving finds it, as such ranges have no holes."""
+
+    def is_readable(offset: int) -> bool:
+        try:
+            next(client.log_batches(topic, offset, offset + 1), None)
+        except (Forgotten, DamagedLog):
+            return False
+        return True
+
+    step = 1
+    while start + step < stop and not is_readable(start + step):
+        step *= 2
+    low, high = start + step // 2, min(start + step, stop)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_readable(middle) else (middle, high)
+    return high
+
+
+GAP = "gap"
+NAMES = ("offset", "source", "incarnation", "counter")
+
+
+def gap_schema() -> pa.Schema:
+    return log_schema().append(pa.field(GAP, pa.bool_()))
+
+
+def _needed(options: Options, is_moved: bool) -> list[str]:
+    """Of the columns that a node has; the offset always, to know how far reading came."""
+    wanted = {*options.columns, *(NAMES if is_moved else NAMES[:1])}
+    return [name for name in LOG_COLUMNS if name in wanted]
+
+
 def _columns(options: Options, batch: pa.RecordBatch, log_id: str) -> pa.RecordBatch:
-    columns = []
-    for name in options.columns:
-        if name == "log":
-            columns.append(pa.array([log_id] * batch.num_rows, pa.string()))
-        elif name == "time":
-            exact = pc.round(pc.multiply(batch.column("time"), MICROSECONDS))
-            columns.append(exact.cast(pa.int64()).cast(pa.timestamp("us", "UTC")))
-        else:
-            columns.append(batch.column(name))
-    return pa.record_batch(columns, names=list(options.columns))
+    return pa.record_batch([_column(batch, name, log_id) for name in options.columns], names=list(options.columns))
+
+
+def _column(batch: pa.RecordBatch, name: str, log_id: str) -> pa.Array:
+    if name == "log":
+        return pa.repeat(pa.scalar(log_id), batch.num_rows)
+    if name == GAP and GAP not in batch.schema.names:
+        return pa.repeat(pa.scalar(False), batch.num_rows)
+    if name == "time":
+        exact = pc.round(pc.multiply(batch.column("time"), MICROSECONDS))
+        return exact.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return batch.column(name)

@@ -1,10 +1,15 @@
-"""What a reader was told with `.option(…)`, checked before any node is asked."""
+"""What a reader or a writer was told with `.option(…)`, checked before any node is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
 from cubecast.errors import BadInput
+from cubecast.net.log.ranges import matching
 from cubecast.net.patterns import check_pattern, check_topic, matcher
+from cubecast.net.security.login import Login
+from cubecast.net.security.settings import TlsSettings
 
 TYPES = {
     "topic": "string",
@@ -16,28 +21,57 @@ TYPES = {
     "payload": "binary",
     "headers": "map<string,string>",
     "log": "string",
+    "gap": "boolean",
 }
-NAMES = (
-    *("nodes", "cluster", "topics", "pattern", "since", "columns"),
+SECRETS = {"tlsCa": "tls_ca", "tlsCert": "tls_cert", "tlsKey": "tls_key", "tokenFile": "token_file"}
+"""Paths, which Spark may log, of files that it does not."""
+CONNECTION = ("nodes", "cluster", *SECRETS, "keyFile", "principal")
+READING = (
+    *("topics", "pattern", "since", "where", "columns", "failOnDataLoss", "maxDelay"),
     *("rowsPerPartition", "maxRowsPerBatch", "pollSeconds"),
 )
-"""Of all options."""
+WRITING = ("producer", "stageLocation", "checkpointLocation", "patience")
 IGNORED = ("path",)
 """Spark's own."""
 
 
 @dataclass(frozen=True)
-class Options:
+class Access:
+    """Which nodes, and how to prove who asks."""
+
     nodes: tuple[str, ...]
     cluster: str
+    files: tuple[tuple[str, str], ...]
+    key_file: str
+    principal: str
+
+    def login(self) -> Login:
+        """Read where it is used: executors have the files in the same places."""
+        files = {name: Path(path) for name, path in self.files}
+        token = files.pop("token_file", None)
+        tls = TlsSettings(**{name.removeprefix("tls_"): path for name, path in files.items()}) if files else None
+        key = Path(self.key_file) if self.key_file else None
+        return Login(tls=tls, token_file=token, key_file=key, name=self.principal or None)
+
+
+@dataclass(frozen=True)
+class Options:
+    access: Access
     topics: tuple[str, ...]
     """Empty where there is a pattern."""
     pattern: str
-    since: str | int
+    since: str | int | float
+    where: str
     columns: tuple[str, ...]
+    fail_on_data_loss: bool
+    max_delay: float
     rows_per_partition: int
     max_rows_per_batch: int | None
     poll_seconds: float
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.access.nodes
 
     def selects(self, topic: str) -> bool:
         return topic in self.topics if self.topics else matcher(self.pattern)(topic)
@@ -47,16 +81,18 @@ class Options:
         return ", ".join(f"{name} {TYPES[name]}" for name in self.columns)
 
 
+@dataclass(frozen=True)
+class SinkOptions:
+    access: Access
+    producer: str
+    stage: str
+    checkpoint: str
+    patience: float
+
+
 def read_options(given: Mapping[str, str]) -> Options:
     """BadInput in one line that says what to write."""
-    known = {name.lower(): name for name in NAMES}
-    for name in given:
-        if name.lower() not in known and name.lower() not in IGNORED:
-            raise BadInput(f"there is no option {name!r} for format cubecast; there are {', '.join(NAMES)}")
-    values = {known[name.lower()]: value for name, value in given.items() if name.lower() in known}
-    nodes = _words(values.get("nodes", ""))
-    if not nodes:
-        raise BadInput('say which nodes keep the log: .option("nodes", "HOST:PORT") or several, separated by commas')
+    values = _known(given, READING)
     topics, pattern = _words(values.get("topics", "")), values.get("pattern", "")
     if bool(topics) == bool(pattern):
         raise BadInput('say what to read, either .option("topics", "a,b") or .option("pattern", "orders.>")')
@@ -64,32 +100,81 @@ def read_options(given: Mapping[str, str]) -> Options:
     for column in columns:
         if column not in TYPES:
             raise BadInput(f"columns: there is no column {column!r}; there are {', '.join(TYPES)}")
+    if "where" in values:
+        matching(values["where"])
     rows = values.get("maxRowsPerBatch")
     return Options(
-        nodes,
-        values.get("cluster", "cubecast"),
+        _access(values),
         tuple(map(check_topic, topics)),
         check_pattern(pattern) if pattern else "",
         _since(values.get("since", "beginning"), topics),
+        values.get("where", ""),
         columns,
+        _truth("failOnDataLoss", values.get("failOnDataLoss", "true")),
+        _seconds("maxDelay", values.get("maxDelay", "30")),
         _count("rowsPerPartition", values.get("rowsPerPartition", "100000")),
         None if rows is None else _count("maxRowsPerBatch", rows),
-        _seconds(values.get("pollSeconds", "0.5")),
+        _seconds("pollSeconds", values.get("pollSeconds", "0.5")),
     )
+
+
+def write_options(given: Mapping[str, str]) -> SinkOptions:
+    values = _known(given, WRITING)
+    producer = values.get("producer", "")
+    if "#" in producer or len(producer) > 200:
+        raise BadInput(f"producer: a name of up to 200 letters without #; {producer!r} is none")
+    return SinkOptions(
+        _access(values),
+        producer,
+        values.get("stageLocation", ""),
+        values.get("checkpointLocation", ""),
+        _seconds("patience", values.get("patience", "300")),
+    )
+
+
+def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    known = {name.lower(): name for name in (*CONNECTION, *names)}
+    for name in given:
+        if name.lower() not in known and name.lower() not in IGNORED:
+            raise BadInput(f"format cubecast has no option {name!r} here; it has {', '.join(known.values())}")
+    return {known[name.lower()]: value for name, value in given.items() if name.lower() in known}
+
+
+def _access(values: Mapping[str, str]) -> Access:
+    nodes = _words(values.get("nodes", ""))
+    if not nodes:
+        raise BadInput('say which nodes keep the log: .option("nodes", "HOST:PORT") or several, separated by commas')
+    files = tuple((SECRETS[name], values[name]) for name in SECRETS if name in values)
+    found = Access(
+        nodes, values.get("cluster", "cubecast"), files, values.get("keyFile", ""), values.get("principal", "")
+    )
+    found.login()
+    return found
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
-def _since(text: str, topics: tuple[str, ...]) -> str | int:
+def _since(text: str, topics: tuple[str, ...]) -> str | int | float:
     if text in ("beginning", "now"):
         return text
-    if not text.isdecimal():
-        raise BadInput(f"since: write beginning, now, or an offset of one topic; {text!r} is none of them")
-    if len(topics) != 1:
-        raise BadInput(f"since: offset {text} belongs to one topic; name that one with topics, or write beginning")
-    return int(text)
+    if text.isdecimal():
+        if len(topics) != 1:
+            raise BadInput(f"since: offset {text} belongs to one topic; name that one with topics, or write beginning")
+        return int(text)
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise BadInput(
+            f"since: write beginning, now, a time (2026-01-31T12:00+00:00), or an offset of one topic; {text!r} is none"
+        ) from None
+
+
+def _truth(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise BadInput(f"{name}: write true or false; {text!r} is neither")
+    return text.lower() == "true"
 
 
 def _count(name: str, text: str) -> int:
@@ -98,11 +183,11 @@ def _count(name: str, text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def _seconds(name: str, text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise BadInput(f"pollSeconds: write a number of seconds, 0 or more; {text!r} is none")
+        raise BadInput(f"{name}: write a number of seconds, 0 or more; {text!r} is none")
     return seconds

@@ -1,11 +1,12 @@
 """Reading a log on and on. Spark's checkpoint names, for each topic, the log, the next offset, and the cut up to there.
 
 Only durable offsets are named: a killed node gives the others again to other messages, and a restarted query would
-take those for read.
+take those for read. A batch is the set of messages between two cuts. In the log it was planned with that is a range of
+offsets; when no node keeps that log any more, another one's rows are read between the same cuts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from cubecast.api.sync import SyncClient
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.log.ranges import TopicLog
-from cubecast.spark.logs import Range, open_log, ranges, read_range
+from cubecast.spark.logs import NoSuchLog, Range, message_at, open_log, ranges, read_range
 from cubecast.spark.options import Options
+from cubecast.spark.places import Cut, beyond, cut_of, from_publisher_cut, joined, left_out, publisher_cut, to_json
+
+TIMEOUT = 60.0
+POLL = 0.2
 
 
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # PySpark has no types
@@ -37,16 +42,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
     # Spark's questions, in the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
-        since, offset = self.options.since, {}
-        for one in self._ends(None).values():
-            following = since if isinstance(since, int) else one.durable + 1 if since == "now" else one.first
-            offset[one.topic] = self._place(one, following)
-        return offset
+        return {one.topic: self._place(one, self._first(one)) for one in self._ends(None).values()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        log_id = next((place["log"] for place in start.values()), None)
-        topics = self._ends(log_id)
-        following = {topic: start[topic]["next"] if topic in start else one.first for topic, one in topics.items()}
+        topics = self._present(start)
+        following = {topic: self._following(one, start.get(topic)) for topic, one in topics.items()}
         if self._is_bounded and self._target is None:
             self._target = {topic: one.durable for topic, one in topics.items()}
         backlog = {}
@@ -61,7 +61,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         admitted = backlog if most is None else water_filling(backlog, most)
         moved = {
-            topic: self._place(topics[topic], following[topic] + many, start.get(topic, {}).get("from"))
+            topic: self._place(topics[topic], following[topic] + many, start.get(topic))
             for topic, many in admitted.items()
             if many
         }
@@ -77,8 +77,20 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
         parts: list[Range] = []
         for topic, place in end.items():
-            first = start[topic]["next"] if topic in start else place["from"]
-            parts += ranges(place["log"], topic, first, place["next"], self.options.rows_per_partition)
+            before = start.get(topic)
+            if before is not None and (before["log"], before["next"]) == (place["log"], place["next"]):
+                continue
+            try:
+                self._ends(place["log"])
+            except NoSuchLog:
+                parts.append(self._elsewhere(topic, before, place))
+                continue
+            if before is not None and before["log"] != place["log"]:
+                first = self._asking().log_place(topic, publisher_cut(topic, cut_of(before)), timeout=TIMEOUT)
+                parts.append(Range(place["log"], topic, first, place["next"], cut_of(before)))
+            else:
+                first, most = before["next"] if before is not None else place["from"], self.options.rows_per_partition
+                parts += ranges(place["log"], topic, first, place["next"], most, left_out(before))
         return parts
 
     def stop(self) -> None:
@@ -91,16 +103,105 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
         return read_range(self.options, partition)
 
-    # Inside
+    # Places
 
-    def _ends(self, log_id: str | None) -> dict[str, TopicLog]:
+    def _first(self, one: TopicLog) -> int:
+        """Where a query begins to read a topic that is there when it starts."""
+        match self.options.since:
+            case "now":
+                return one.durable + 1
+            case int() as offset:
+                return offset
+            case float() as at:
+                return min(self._asking().log_at(one.topic, at, timeout=TIMEOUT), one.durable + 1)
+        return one.first
+
+    def _following(self, one: TopicLog, place: Mapping[str, Any] | None) -> int:
+        if place is None:
+            return one.first
+        if place["log"] == one.log_id:
+            return int(place["next"])
+        self._check_same_messages(one, place)
+        return self._asking().log_place(one.topic, publisher_cut(one.topic, cut_of(place)), timeout=TIMEOUT)
+
+    def _place(self, one: TopicLog, following: int, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The place there. What the query has read and this log does not have yet is left out when it comes."""
+        here = self._cut(one.topic, following - 1)
+        read = joined(left_out(before), {} if before is None or before["log"] == one.log_id else cut_of(before))
+        ahead = beyond(read, here)
+        entered = before["from"] if before is not None and before["log"] == one.log_id else one.first
+        place = {"log": one.log_id, "from": entered, "next": following, "cut": to_json(joined(here, ahead))}
+        mark = message_at(self._asking(), one, following - 1)
+        return place | ({"beyond": to_json(ahead)} if ahead else {}) | ({"last": mark} if mark else {})
+
+    def _cut(self, topic: str, offset: int) -> Cut:
+        return from_publisher_cut(self._asking().log_cut(topic, offset, timeout=TIMEOUT))
+
+    # Other logs
+
+    def _present(self, start: dict[str, Any]) -> dict[str, TopicLog]:
+        """The topics of a log the query has read before; when there is none any more, of any other."""
+        logs = dict.fromkeys(place["log"] for place in reversed(start.values()))
+        for log_id in logs:
+            try:
+                return self._ends(log_id)
+            except NoSuchLog:
+                continue
+        return self._ends(None)
+
+    def _check_same_messages(self, one: TopicLog, place: Mapping[str, Any]) -> None:
+        """A node that was set up anew counts from the beginning: its messages have the names of others."""
+        known = place.get("last")
+        if known is None:
+            return
+        source, incarnation, counter, _ = known
+        cut = {(one.topic, source, incarnation): counter}
+        found = message_at(self._asking(), one, self._asking().log_reach(one.topic, cut, timeout=TIMEOUT) - 1)
+        if found is not None and found[:3] == known[:3] and found[3] != known[3]:
+            raise BadInput(
+                f"{one.topic}: message {source}.{incarnation}.{counter} of log {one.log_id} is not the one this query "
+                "has read: that node is of another cluster, or was set up anew; begin with a new checkpoint"
+            )
+        if (found is None or found[:3] != known[:3]) and self.options.fail_on_data_loss:
+            raise BadInput(
+                f"{one.topic}: the log this query read is gone, and log {one.log_id} does not have the last message "
+                f"that was read ({source}.{incarnation}.{counter}), so what else it lacks is not known; add the node "
+                'that keeps the log to nodes, or set failOnDataLoss to "false"'
+            )
+
+    def _elsewhere(self, topic: str, before: Mapping[str, Any] | None, place: Mapping[str, Any]) -> Range:
+        """The same rows in another log, once that has them; what it lacks is told where it is read."""
+        wanted, deadline = publisher_cut(topic, cut_of(place)), monotonic() + self.options.max_delay
+        while True:
+            one = self._ends(None, fresh=True).get(topic)
+            if one is not None and before is not None:
+                self._check_same_messages(one, before)
+            if one is not None and not beyond(cut_of(place), self._cut(topic, one.durable)):
+                break
+            if monotonic() > deadline:
+                if one is None:
+                    raise NoSuchLog(f"{topic}: the log this query read is gone, and no other node keeps the topic")
+                break
+            sleep(POLL)
+        client = self._asking()
+        first = client.log_place(topic, publisher_cut(topic, cut_of(before)), timeout=TIMEOUT)
+        stop = min(client.log_reach(topic, wanted, timeout=TIMEOUT), one.durable + 1)
+        return Range(one.log_id, topic, min(first, stop), stop, cut_of(before), cut_of(place), is_moved=True)
+
+    # The connection
+
+    def _asking(self) -> SyncClient:
+        assert self._client is not None
+        return self._client
+
+    def _ends(self, log_id: str | None, *, fresh: bool = False) -> dict[str, TopicLog]:
         """Asked for at most once in `pollSeconds`: an idle query polls a hundred times a second."""
-        is_fresh = self._client is not None and monotonic() < self._asked + self.options.poll_seconds
+        is_fresh = self._client is not None and not fresh and monotonic() < self._asked + self.options.poll_seconds
         if is_fresh and (log_id is None or any(one.log_id == log_id for one in self._topics.values())):
             return self._topics
         if self._client is not None:
             try:
-                listed = self._client.log_topics(timeout=60.0)
+                listed = self._client.log_topics(timeout=TIMEOUT)
                 if log_id is None or any(one.log_id == log_id for one in listed):
                     self._topics = {one.topic: one for one in listed if self.options.selects(one.topic)}
                     self._asked = monotonic()
@@ -111,13 +212,6 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
         self._client, self._topics = open_log(self.options, log_id)
         self._asked = monotonic()
         return self._topics
-
-    def _place(self, one: TopicLog, following: int, entered: int | None = None) -> dict[str, Any]:
-        """`entered` is where the topic began for this query: where its log begins, if it is new."""
-        assert self._client is not None
-        cut = self._client.log_cut(one.topic, following - 1, timeout=60.0)
-        known = {f"{source}.{incarnation}": counter for (_, source, incarnation), counter in cut.items()}
-        return {"log": one.log_id, "from": one.first if entered is None else entered, "next": following, "cut": known}
 
 
 def water_filling(backlog: Mapping[str, int], most: int) -> dict[str, int]:

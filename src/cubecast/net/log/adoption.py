@@ -1,7 +1,7 @@
 """Telling the index what the segments hold: behind its last entry, or all of it."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +9,9 @@ from cubecast.ids import Topic
 from cubecast.net.log.entering import INSTEAD, Row, enter, prepare
 from cubecast.net.log.index import Account, row_of, source_row, topic_row
 from cubecast.net.log.load import newest_of
-from cubecast.net.log.segments import Junk, Placed, scan, segment_numbers, segment_path
+from cubecast.net.log.numbered import Numbers, enter_numbers, numbers_in
+from cubecast.net.log.record import decode_entry
+from cubecast.net.log.segments import Junk, Placed, SegmentReader, scan, segment_numbers, segment_path
 
 AT_ONCE = 1000
 """Frames entered in one transaction."""
@@ -53,18 +55,30 @@ def look_behind(directory: Path, database: sqlite3.Connection, accounts: Mapping
     return tail
 
 
+def numbers_behind(directory: Path, found: Sequence[Placed]) -> Numbers:
+    """What producers have in these frames."""
+    reader = SegmentReader(directory)
+    try:
+        return numbers_in(decode_entry(reader.read(*place)) for *_, place in ((one[:5], one[5:]) for one in found))
+    finally:
+        reader.close()
+
+
 def rebuild(directory: Path, database: sqlite3.Connection) -> None:
     """The whole index. Where the same offset was written twice, as by a repair, the later one counts."""
     topics: dict[str, int] = {}
     rows: list[Row] = []
+    placed: list[Placed] = []
     prepare(database)
     for number in segment_numbers(directory):
         for piece in scan(directory, number):
             if not isinstance(piece, Junk):
                 rows.append(row_of(topics.setdefault(piece[0], len(topics) + 1), piece, INSTEAD))
+                placed.append(piece)
                 if len(rows) >= AT_ONCE:
-                    _insert(database, rows)
-    _insert(database, rows)
+                    _insert(database, rows, numbers_behind(directory, placed))
+                    placed.clear()
+    _insert(database, rows, numbers_behind(directory, placed))
     database.execute("BEGIN IMMEDIATE")
     for topic, number in topics.items():
         _drop_covered(database, number)
@@ -77,8 +91,9 @@ def rebuild(directory: Path, database: sqlite3.Connection) -> None:
     database.execute("COMMIT")
 
 
-def _insert(database: sqlite3.Connection, rows: list[Row]) -> None:
+def _insert(database: sqlite3.Connection, rows: list[Row], numbers: Numbers) -> None:
     database.execute("BEGIN IMMEDIATE")
+    enter_numbers(database, numbers)
     enter(database, rows)
     database.execute("COMMIT")
     rows.clear()

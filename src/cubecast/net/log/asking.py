@@ -4,14 +4,37 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotKept, OutcomeUnknown
+from cubecast.errors import (
+    BadInput,
+    CubecastError,
+    DamagedLog,
+    Fenced,
+    Forgotten,
+    NotDurable,
+    NotKept,
+    NotPermitted,
+    OutcomeUnknown,
+)
 from cubecast.ids import Topic
-from cubecast.net.gateway_messages import CutLog, ListLog, LogCut, LogList, LogPlace, LogRange, PlaceInLog, ReadLog
+from cubecast.net.gateway_messages import (
+    CutLog,
+    ListLog,
+    LogCut,
+    LogList,
+    LogPlace,
+    LogRange,
+    PlaceInLog,
+    ProducerKnown,
+    ReadLog,
+    RegisterProducer,
+)
 from cubecast.net.log.ranges import LogPiece, TopicLog, Wanted
 from cubecast.net.log.since import PublisherCut, from_cut
+from cubecast.net.producers import ProducerState
 
 _ERRORS: dict[str, type[CubecastError]] = {
-    kind.__name__: kind for kind in (BadInput, DamagedLog, Forgotten, NotKept, CubecastError)
+    kind.__name__: kind
+    for kind in (BadInput, DamagedLog, Fenced, Forgotten, NotDurable, NotKept, NotPermitted, CubecastError)
 }
 
 
@@ -31,9 +54,15 @@ class LogQuestions:
         known = await self._ask(lambda request: CutLog(request, topic, offset))
         return {(topic, source, incarnation): counter for source, incarnation, counter in known}
 
-    def place(self, topic: Topic, cut: PublisherCut, reaches: bool = False) -> Awaitable[int]:
+    def place(self, topic: Topic, cut: PublisherCut, reaches: bool = False, at: float | None = None) -> Awaitable[int]:
         known = [(source, life, last) for one, source, life, last in from_cut(cut).known if one == topic]
-        return self._ask(lambda request: PlaceInLog(request, topic, known, reaches))
+        return self._ask(lambda request: PlaceInLog(request, topic, known, reaches, at))
+
+    def register_producer(self, name: str, epoch: int, topics: list[Topic]) -> Awaitable[ProducerState]:
+        return self._ask(lambda request: RegisterProducer(request, name, epoch, topics))
+
+    def on_producer(self, message: ProducerKnown) -> None:
+        self._answer(message.request, message.state, message.error)
 
     def _ask(self, question: Callable[[int], Any]) -> asyncio.Future[Any]:
         self._requests += 1

@@ -11,6 +11,7 @@ import msgspec
 
 from cubecast.ids import MessageId, Topic
 from cubecast.net.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, enter_values, fits, prepare, row
+from cubecast.net.log.numbered import Numbers, enter_numbers
 from cubecast.net.log.record import Damage, Run, row_checksum
 from cubecast.net.log.segments import Placed
 
@@ -44,8 +45,8 @@ class Index:
         self._numbers = max((account.number for account in accounts.values()), default=0)
         prepare(database)
 
-    def enter(self, entries: Sequence[Placed], holes: Sequence[Hole] = ()) -> None:
-        """What comes next."""
+    def enter(self, entries: Sequence[Placed], holes: Sequence[Hole] = (), numbers: Numbers | None = None) -> None:
+        """What comes next, and the last numbers of producers in it."""
         touched: dict[Topic, Account] = {}
         newest: _Newest = {}
         values = self._values(entries, touched, newest) if entries else []
@@ -57,10 +58,11 @@ class Index:
                 _note(newest, account.number, *run)
             rows.append(_damage_row(account, damage))
         values += chain.from_iterable(rows + _kept(touched, newest))
-        if fits(values):
+        if fits(values) and not numbers:
             enter_values(self.database, values)
         else:
             with self._transaction():
+                enter_numbers(self.database, numbers or {})
                 enter_values(self.database, values)
         self.accounts.update(touched)
 

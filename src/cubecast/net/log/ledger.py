@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from cubecast.ids import Topic
 from cubecast.net.log.index import Hole, Index
 from cubecast.net.log.marks import Marks
+from cubecast.net.log.numbered import numbers_in
 from cubecast.net.log.record import Damage, Entry, Record, entry_of
 from cubecast.net.log.segments import Placed, Segments
 
@@ -26,7 +27,7 @@ class Ledger:
     def commit(self, entries: Sequence[Entry], holes: Sequence[Hole] = ()) -> None:
         """All of it is on the disk when this returns; when it raises, nothing of it counts."""
         with self._written(entries) as placed:
-            self.index.enter(placed, holes)
+            self.index.enter(placed, holes, numbers_in(entries))
         if placed:
             self._marks.add([one[:5] for one in placed])
         self._commits += 1

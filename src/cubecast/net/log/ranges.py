@@ -6,17 +6,20 @@ travelled: what an application put around its content is opened by the applicati
 the thread that reads the log, mostly from messages that stay packed: the event loop gets bytes to send.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from cubecast.errors import BadInput, DamagedLog, Forgotten
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.net.headers import attributes_of
 from cubecast.net.log.reading import History
 from cubecast.net.log.record import Cut, Entry, encode_block, list_in, messages_in
 from cubecast.net.log.since import PublisherCut, from_cut, oldest_known
-from cubecast.net.pieces import MESSAGE_OVERHEAD
+from cubecast.net.pieces import MESSAGE_OVERHEAD, runs
+from cubecast.protocol.filters import parse
 
 NAME_BYTES = 4
 """What a message counts in a piece that has no messages, only their names."""
@@ -72,7 +75,9 @@ class Wanted(NamedTuple):
     upto: Sequence[tuple[NodeId, Incarnation, Counter]] | None = None
     """Only what is up to here, where this is given."""
     content: bool = True
-    """With the messages themselves? Else they are empty, and the segments are not read."""
+    """With the messages themselves? Else they are empty, and the segments are not read, unless there is a filter."""
+    where: str = ""
+    """A filter over headers, where there is one."""
 
 
 ALL = Wanted()
@@ -94,7 +99,9 @@ async def read_piece(
         raise BadInput(f"{topic}: the log ends with offset {last}; there is no range up to {stop}")
     if start >= stop:
         return encode_block((start, stop, ()))
-    entries = await _entries(history, topic, start, wanted.content)
+    if wanted.where:
+        matching(wanted.where)
+    entries = await _entries(history, topic, start, wanted.content or bool(wanted.where))
     return await history.store.in_reader(lambda: _pack(entries, start, stop, wanted))
 
 
@@ -117,29 +124,40 @@ def _pack(entries: list[Entry], start: int, stop: int, wanted: Wanted) -> bytes:
     left, following = PIECE, start
     for entry in entries:
         begin, end = max(0, start - entry.offset), min(entry.many, stop - entry.offset)
-        if begin >= end:
+        if begin >= end or left <= 0:
             break
         low, high = _window(entry.first, entry.many, behind, upto)
-        begin, high = max(begin, low), min(end, high)
-        sealed, taken = (None, 0) if begin >= high else _sealed(entry, begin, high, left, wanted.content)
-        if sealed is not None:
-            if not taken and batches:
-                break
+        following = entry.offset + end
+        for one, other in _runs(entry, max(begin, low), min(end, high), wanted.where):
+            sealed, taken = _sealed(entry, one, other, left if batches else PIECE, wanted.content)
             left -= len(sealed) + (MESSAGE_OVERHEAD if wanted.content else NAME_BYTES) * taken
             source, incarnation, counter = entry.first
-            names = entry.offset + begin, entry.at, source, incarnation, counter + begin
-            batches.append((*names, msgspec.Raw(sealed)))
-            if begin + taken < high:
-                following = entry.offset + begin + taken
+            batches.append((entry.offset + one, entry.at, source, incarnation, counter + one, msgspec.Raw(sealed)))
+            if one + taken < other or left <= 0:
+                following = min(following, entry.offset + one + taken)
                 break
-        following = entry.offset + end
-        if left <= 0:
+        if following < entry.offset + end:
             break
     return encode_block((following, stop, batches))
 
 
+@lru_cache(64)
+def matching(where: str) -> Callable[[Topic, bytes], bool]:
+    """BadInput when it is no filter."""
+    matches = parse(where).matches
+    return lambda topic, sealed: matches(attributes_of(topic, sealed))
+
+
+def _runs(entry: Entry, begin: int, end: int, where: str) -> Iterator[tuple[int, int]]:
+    """The entry's messages from one to another that are wanted, as pieces without holes."""
+    if begin >= end or not where:
+        return iter([(begin, end)] if begin < end else [])
+    matches, messages = matching(where), messages_in(entry.block, entry.element)
+    return runs([place for place in range(begin, end) if matches(entry.topic, messages[place])])
+
+
 def _sealed(entry: Entry, begin: int, end: int, left: int, content: bool) -> tuple[Any, int]:
-    """Of the entry's messages from one to another those that fit, packed, and how many."""
+    """Of the entry's messages from one to another those that fit, at least one, packed; and how many."""
     if not content:
         many = max(1, min(end - begin, left // (NAME_BYTES + len(_NO_MESSAGE))))
         return _array(many) + _NO_MESSAGE * many, many
@@ -201,6 +219,11 @@ async def cut_up_to(history: History, topic: Topic, offset: int) -> PublisherCut
 async def place_behind(history: History, topic: Topic, cut: PublisherCut) -> int:
     """The first offset of a message that is not in the cut; behind it, some may be."""
     return await history.store.offset_after_cut(topic, oldest_known(topic, from_cut(cut).known))
+
+
+async def place_at(history: History, topic: Topic, at: float) -> int:
+    """The first offset of a message delivered at that time or later; one past the last when there is none."""
+    return await history.store.offset_at(topic, at)
 
 
 async def place_before(history: History, topic: Topic, cut: PublisherCut) -> int:

@@ -1,6 +1,6 @@
 """Questions to a log, in a thread that may wait for the disk. Every batch is checked before it is handed out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.log.load import missing_runs
+from cubecast.net.log.numbered import last_numbers
 from cubecast.net.log.record import Broken, Cut, Entry, Mark, Record, Run, decode_entry, decode_frame
 from cubecast.net.log.schema import DATABASE, UNREADABLE, open_to_read
 from cubecast.net.log.segments import SegmentReader, segment_path
@@ -234,6 +235,12 @@ class Reader:
                 rows = self.ask(f"{columns} AND offset>? ORDER BY offset LIMIT 1", number, source, offset)
                 cut[source] = (rows[0][2], rows[0][3] - 1) if rows else position
         return cut
+
+    def last_numbers(self, name: str, topics: Sequence[Topic]) -> dict[Topic, int]:
+        try:
+            return last_numbers(self.database, name, topics)
+        except UNREADABLE as error:
+            raise DamagedLog(f"{self.path}: {error}") from None
 
     def number(self, topic: Topic) -> int:
         if topic not in self._numbers:

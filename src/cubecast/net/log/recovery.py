@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
-from cubecast.net.log.adoption import Tail, look_behind, rebuild
+from cubecast.net.log.adoption import Tail, look_behind, numbers_behind, rebuild
 from cubecast.net.log.identity import log_identity
 from cubecast.net.log.index import Hole, Index
 from cubecast.net.log.ledger import Ledger
@@ -105,7 +105,7 @@ def _recover(directory: Path, database: sqlite3.Connection, descriptor: int, wit
     for topic, held in contents.topics.items():
         accounts[topic].last = max(held.account.last, held.actual)
     tail = look_behind(directory, database, accounts)
-    index.enter(tail.found)
+    index.enter(tail.found, (), numbers_behind(directory, tail.found))
     for note in tail.notes:
         log.warning("%s", note)
     contents = load(database)

@@ -17,6 +17,13 @@ UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, ValueError, TypeError, 
 BUSY = 5000
 """Milliseconds to wait for another connection that holds a lock."""
 
+PRODUCERS = """
+CREATE TABLE IF NOT EXISTS producers (
+    name TEXT NOT NULL, topic TEXT NOT NULL, number INTEGER NOT NULL, checksum INTEGER NOT NULL,
+    PRIMARY KEY (name, topic)
+) STRICT, WITHOUT ROWID
+"""
+"""Came later than the others, so logs of the same version may lack it."""
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE topics (
@@ -54,6 +61,7 @@ def open_to_write(directory: Path) -> sqlite3.Connection:
             insert = f"INSERT INTO meta VALUES ('version', '{VERSION}')"
             database.executescript(f"BEGIN; {TABLES} {insert}; COMMIT;")
         check_version(database, path)
+        database.execute(PRODUCERS)
     except UNREADABLE as error:
         database.close()
         raise DamagedLog(f"{path}: {error}") from None

@@ -61,7 +61,8 @@ class LogService:
     async def _place(self, message: PlaceInLog) -> None:
         cut = {(message.topic, source, incarnation): counter for source, incarnation, counter in message.known}
         ask = self._port.log_reach if message.reaches else self._port.log_place
-        offset, error = await _attempt(ask(message.topic, cut))
+        answer = ask(message.topic, cut) if message.at is None else self._port.log_at(message.topic, message.at)
+        offset, error = await _attempt(answer)
         self._send(LogPlace(message.request, offset or 0, error))
 
     def close(self) -> None:

@@ -341,6 +341,11 @@ class Store:
         buffered = [within(one) for one in self._pending.records(topic, shelf.committed + 1)]
         return max([await self._ask(self._reader.offset_before_cut, topic, cut), *buffered])
 
+    async def last_numbers(self, name: str, topics: Sequence[Topic]) -> dict[Topic, int]:
+        """What a producer that numbers its messages has here, once all that was appended is on the disk."""
+        await self.synced(self.ticket)
+        return await self._ask(self._reader.last_numbers, name, topics)
+
     async def in_reader(self, work: Callable[[], Answer]) -> Answer:
         """Do it in the thread that reads, for which nobody waits but readers."""
         return await self._ask(work)

@@ -5,7 +5,7 @@ limits it is not there.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from cubecast.errors import NotPermitted
@@ -15,6 +15,7 @@ from cubecast.net.log.since import PublisherCut, Since
 from cubecast.net.patterns import is_pattern
 from cubecast.net.pieces import weight
 from cubecast.net.port import NodePort, Sink
+from cubecast.net.producers import ProducerState
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
 from cubecast.net.security.settings import Limits
@@ -135,9 +136,25 @@ class GuardedPort:
         self.principal.check(Action.SUBSCRIBE, topic)
         return await self._port.log_place(topic, cut)
 
+    async def log_at(self, topic: Topic, at: float) -> int:
+        self.principal.check(Action.SUBSCRIBE, topic)
+        return await self._port.log_at(topic, at)
+
     async def log_reach(self, topic: Topic, cut: PublisherCut) -> int:
         self.principal.check(Action.SUBSCRIBE, topic)
         return await self._port.log_reach(topic, cut)
+
+    # Producers
+
+    async def register_producer(
+        self, name: str, epoch: int, topics: Sequence[Topic], on_fenced: Callable[[str], None]
+    ) -> ProducerState:
+        for topic in topics:
+            self.principal.check(Action.PUBLISH, topic)
+        return await self._port.register_producer(name, epoch, topics, on_fenced)
+
+    def forget_producer(self, on_fenced: Callable[[str], None]) -> None:
+        self._port.forget_producer(on_fenced)
 
     # The node
 
