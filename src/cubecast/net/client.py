@@ -104,7 +104,10 @@ class ClientPort:
         self._moving: asyncio.Task[None] | None = None
         self._heart: asyncio.TimerHandle | None = None
         self._last_word = 0.0
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self._handlers = self._handling()
+
+    def _handling(self) -> dict[type, Callable[[Any], None]]:
+        return {
             Deliver: self._subscriptions.on_deliver,
             Ready: self._subscriptions.on_ready,
             Lost: self._subscriptions.on_gap,
