@@ -152,8 +152,8 @@ def test_what_is_not_a_trace_is_an_error(tmp_path):
 def test_another_schema_version_is_an_error(tmp_path):
     directory = write(clean_trace(3), tmp_path / "t")
     header = directory / RUN_FILE
-    header.write_text(header.read_text().replace('"schema_version": 2', '"schema_version": 3'))
-    with pytest.raises(TraceError, match="schema version 3"):
+    header.write_text(header.read_text().replace('"schema_version": 3', '"schema_version": 4'))
+    with pytest.raises(TraceError, match="schema version 4"):
         check_directory(directory)
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,9 +13,10 @@ from cubecast.errors import BadInput, TraceError
 from cubecast.pipeline.layout import file_footer
 from cubecast.pipeline.staging import checked_properties, find_runs
 from cubecast.pipeline.verify import verify
+from cubecast.trace.reader import read_trace
 from cubecast.trace.schema import ADDED, RUN_FILE, SCHEMA_VERSION
 from support.agreeing import write_trace
-from support.model_traces import clean_trace
+from support.model_traces import ALL_PROMISES, clean_trace
 
 
 def change_header(directory: Path, **values: object) -> None:
@@ -29,9 +31,19 @@ def run(tmp_path: Path) -> Path:
 
 def as_first_version(directory: Path) -> Path:
     """As programs wrote it before there were digests."""
+    return as_version(1, directory)
+
+
+def as_version(version: int, directory: Path) -> Path:
+    """As programs wrote it then: without later columns, a number of messages, and narrow ids."""
     for path in directory.glob("*.parquet"):
-        pq.write_table(pq.read_table(path).drop_columns(list(ADDED)), path)
-    change_header(directory, schema_version=1)
+        table = pq.read_table(path).drop_columns([name for name, since in ADDED.items() if since > version])
+        for name in ("node", "source", "peer"):
+            table = table.set_column(table.column_names.index(name), name, table.column(name).cast(pa.int32()))
+        counts = pc.list_value_length(table.column("messages")).cast(pa.int32())
+        table = table.set_column(table.column_names.index("messages"), "messages", counts)
+        pq.write_table(table, path)
+    change_header(directory, schema_version=version)
     return directory
 
 
@@ -82,7 +94,7 @@ def test_a_promise_nobody_knows(run: Path):
 
 def test_another_schema_version(run: Path):
     change_header(run, schema_version=99)
-    assert "has schema version 99; this program reads versions 1 to 2" in refused(run)
+    assert "has schema version 99; this program reads versions 1 to 3" in refused(run)
 
 
 def test_one_of_another_schema_version_is_refused_alone(run: Path, tmp_path: Path):
@@ -106,12 +118,27 @@ def test_a_trace_of_the_first_version_beside_one_of_today(run: Path, tmp_path: P
     }
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_versions_are_judged_as_today(tmp_path: Path, version: int):
+    """They count the messages in a packet where today's list them; here that says the same."""
+    for seed in range(6):
+        trace = clean_trace(seed)
+        today, older = write_trace(tmp_path / f"today{seed}", trace), write_trace(tmp_path / f"older{seed}", trace)
+        as_version(version, older)
+        wanted = [name for name in ALL_PROMISES if name != "P1b"]
+        assert check_directory(older, wanted).verdicts == check_directory(today, wanted).verdicts, f"seed {seed}"
+        judged = verify(None, [older, today], wanted).runs
+        assert judged[0].properties == judged[1].properties, f"seed {seed}"
+        inside = [[(e.seq, e.messages) for e in read_trace(place).events] for place in (older, today)]
+        assert inside[0] == inside[1], f"seed {seed}"
+
+
 def test_a_trace_of_today_must_have_todays_columns(run: Path):
     as_first_version(run)
     change_header(run, schema_version=SCHEMA_VERSION)
     (alone,) = verify(None, [run]).runs
-    assert "lacks the columns ['digest']; it is not a trace of version 2" in str(alone.refused)
-    with pytest.raises(TraceError, match=r"lacks the columns \['digest'\]"):
+    assert "lacks the columns ['digest', 'filter', 'attributes', 'peers']; it is not a" in str(alone.refused)
+    with pytest.raises(TraceError, match=r"lacks the columns \['digest', 'filter'"):
         check_directory(run)
 
 
@@ -141,6 +168,6 @@ def test_a_column_of_another_type_refuses_its_run_and_no_other(run: Path, tmp_pa
     other = write_trace(tmp_path / "other", clean_trace(2))
     found = verify(None, [run, other])
     assert [one.verdict for one in found.runs] == ["REFUSED", "VALID"]
-    assert "has string in column 'node' where this schema version has int32" in found.refused[0]
+    assert "has string in column 'node' where this schema version has int64" in found.refused[0]
     assert found.verdict == "VALID"
     assert found.to_json()["runs"] == 1

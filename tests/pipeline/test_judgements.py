@@ -90,6 +90,7 @@ def later_incarnations(trace: Trace) -> Trace:
             "incarnation": life(event.node, event.incarnation),
             "deps": renamed(event.deps),
             "cut": renamed(event.cut),
+            "messages": renamed(event.messages),
         }
         if event.source is not None and event.source_incarnation is not None:
             lives["source_incarnation"] = life(event.source, event.source_incarnation)

@@ -53,10 +53,15 @@ def no_statistics(directory: Path, table: pa.Table) -> None:
     pq.write_table(table, directory / "all.parquet", write_statistics=False, use_dictionary=False)
 
 
-def wider_types(directory: Path, table: pa.Table) -> None:
-    for name in ("node", "incarnation", "source", "messages"):
+def other_widths(directory: Path, table: pa.Table) -> None:
+    for name, kind in {
+        "node": pa.int32(),
+        "incarnation": pa.int64(),
+        "source": pa.int32(),
+        "bytes": pa.int64(),
+    }.items():
         place = table.column_names.index(name)
-        table = table.set_column(place, name, table.column(name).cast(pa.int64()))
+        table = table.set_column(place, name, table.column(name).cast(kind))
     pq.write_table(table, directory / "all.parquet")
 
 
@@ -66,7 +71,7 @@ LAYOUTS = [
     one_row_group_for_everybody,
     every_node_in_several_files,
     no_statistics,
-    wider_types,
+    other_widths,
 ]
 
 

@@ -49,7 +49,6 @@ def test_traffic_counts_what_was_sent(story) -> None:
         "events": 19,
         "began_at": 0.0,
         "ended_at": 60.0,
-        "highest": 1,
     }
 
 
@@ -59,7 +58,7 @@ def test_false_positives_and_relays_are_those_of_nodes_that_do_not_subscribe(spa
 
 
 def test_duplicates_and_what_never_arrived_by_name(spark, story) -> None:
-    trips = journeys(story, publication_packets(story), publications(story), 99)
+    trips = journeys(story, publication_packets(story), publications(story))
     found = arrivals_by_outcome(trips)
     assertDataFrameEqual(found, spark.createDataFrame([("r", 1, 0, 0)], found.schema))
 
@@ -182,7 +181,7 @@ def test_the_buffer_is_a_step_function(spark) -> None:
         row(1, 4, 15, "receive", **about(0, 2), **received(0, 3)),
     ]
     events = trace(spark, rows)
-    trips = journeys(events, publication_packets(events), publications(events), 99).cache()
+    trips = journeys(events, publication_packets(events), publications(events)).cache()
     steps = buffer_steps(trips).select("seq", "time", "held")
     expected = [(0, 10.0, 1), (1, 14.0, 2), (2, 14.0, 1), (3, 14.0, 0)]
     assertDataFrameEqual(steps, spark.createDataFrame(expected, steps.schema))

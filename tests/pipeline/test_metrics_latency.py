@@ -14,7 +14,7 @@ VALUES = "run string, metric string, value double"
 
 def trips(spark, rows):
     events = trace(spark, rows)
-    return journeys(events, publication_packets(events), publications(events), 99)
+    return journeys(events, publication_packets(events), publications(events))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_publications_count_once_with_their_earliest_time(spark) -> None:
     rows = [row(0, 0, 3, "publish", **about(0, 1)), row(0, 0, 2, "publish", **about(0, 1))]
     expected = spark.createDataFrame(
         [("r", "t", 0, 0, 1, 2.0)],
-        "run string, topic string, source int, source_incarnation int, counter bigint, published_at double",
+        "run string, topic string, source bigint, source_incarnation int, counter bigint, published_at double",
     )
     assertDataFrameEqual(publications(trace(spark, rows)), expected)
 
@@ -41,7 +41,7 @@ def test_a_journey_knows_when_it_was_received_and_delivered(spark, story) -> Non
             (2, 0, 10.0, 30.0, 35.0, 2, True, 1),
             (2, 2, 40.0, None, 40.0, None, None, 0),
         ],
-        "node int, source int, published_at double, received_at double, delivered_at double, hops int, "
+        "node bigint, source bigint, published_at double, received_at double, delivered_at double, hops int, "
         "subscribed boolean, copies bigint",
     )
     assertDataFrameEqual(seen, expected)
@@ -80,24 +80,24 @@ def test_a_batch_arrives_whole(spark) -> None:
         *(row(1, 1 + i, 21, "deliver", **about(0, i + 1)) for i in range(3)),
     ]
     found = trips(spark, rows).where("node = 1").select("counter", "received_at", "copies")
-    expected = spark.createDataFrame([(1, 20.0, 1), (2, 20.0, 0), (3, 20.0, 0)], found.schema)
+    expected = spark.createDataFrame([(1, 20.0, 1), (2, 20.0, 1), (3, 20.0, 1)], found.schema)
     assertDataFrameEqual(found, expected)
 
 
-def test_a_packet_of_several_publishers_tells_only_of_its_first_message(spark) -> None:
-    """(0,2) is named by a later row, (0,3) is published later than the packet, (5,1) is named by none."""
+def test_a_packet_of_several_publishers_and_topics_tells_of_each_message(spark) -> None:
+    """Its row names none of them and no topic; (0,2) comes a second time, alone."""
+    inside = [("t", 0, 0, 1), ("t", 0, 0, 2), ("u", 5, 0, 1)]
     rows = [
         row(0, 0, 1, "publish", **about(0, 1)),
         row(0, 1, 2, "publish", **about(0, 2)),
-        row(0, 2, 99, "publish", **about(0, 3)),
-        row(5, 0, 1, "publish", **about(5, 1)),
-        row(1, 0, 20, "receive", **about(0, 1), **received(0, 1, messages=3)),
-        row(1, 1, 21, "deliver", **about(5, 1)),
+        row(5, 0, 1, "publish", **about(5, 1, "u")),
+        row(1, 0, 20, "receive", peer=0, packet=1, messages=inside, bytes=100, hops=1),
+        row(1, 1, 21, "deliver", **about(5, 1, "u")),
         row(1, 2, 30, "receive", **about(0, 2), **received(0, 2)),
     ]
-    found = trips(spark, rows).select("source", "counter", "received_at", "delivered_at")
-    expected = spark.createDataFrame([(0, 1, 20.0, None), (0, 2, 30.0, None), (5, 1, None, 21.0)], found.schema)
-    assertDataFrameEqual(found, expected)
+    found = trips(spark, rows).select("topic", "source", "counter", "received_at", "delivered_at", "copies")
+    expected = [("t", 0, 1, 20.0, None, 1), ("t", 0, 2, 20.0, None, 2), ("u", 5, 1, 20.0, 21.0, 1)]
+    assertDataFrameEqual(found, spark.createDataFrame(expected, found.schema))
 
 
 def test_interest_follows_the_nodes_own_order(spark) -> None:

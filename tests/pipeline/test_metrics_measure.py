@@ -16,11 +16,11 @@ from cubecast.pipeline.staging import find_runs
 from cubecast.report.metric_tables import metric_tables
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_directory
-from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.event import RunInfo
 from cubecast.trace.writer import TraceWriter
 from support.agreeing import write_trace
 from support.model_traces import clean_trace
-from support.trace_rows import relayed_story
+from support.trace_rows import event, relayed_story
 
 SRPT = {"protocol": "srpt", "nodes": 16, "subscribers": "40%", "publishers": "100%", "messages": 3, "window": 60.0}
 
@@ -38,7 +38,7 @@ def simulated(spark, tmp_path_factory) -> tuple[Metrics, dict[str, dict], Path]:
         figures[name] = simulate_to_directory(SimConfig(**options), place / name)
     live = RunInfo("r", "by hand", (), clock_unit="s")
     with TraceWriter(place / "live", live) as writer:
-        writer.write_all(Event(**{key: value for key, value in one.items() if key != "run"}) for one in relayed_story())
+        writer.write_all(event(one) for one in relayed_story())
     write_trace(place / "model", clean_trace(7))
     return measure(spark, [place]), figures, place
 

@@ -10,7 +10,7 @@ from cubecast.pipeline.agreement import agreement
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import FOOTER, REPLAYED, SEQUENCE
 from cubecast.pipeline.judging import FILE, total_order
-from cubecast.pipeline.layout import footers, pieces, tasks
+from cubecast.pipeline.layout import FLAGS, footers, pieces, tasks
 from cubecast.pipeline.staging import Run
 from cubecast.pipeline.verdict import PropertyVerdict, RunVerdict, Verification
 from cubecast.trace.writer import table_of
@@ -26,13 +26,13 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
     path = tmp_path / "nodes.parquet"
     pq.write_table(table_of("r", rows), path, row_group_size=2)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    files = spark.createDataFrame([(0, "r", str(path), 2), (1, "q", str(tmp_path / "broken.parquet"), 2)], FILE)
+    files = spark.createDataFrame([(0, "r", str(path), 3), (1, "q", str(tmp_path / "broken.parquet"), 3)], FILE)
     found = footers(files)
-    where = {"run": 0, "path": str(path), "own": True, "digests": False}
+    where = {"run": 0, "path": str(path), "own": True} | dict.fromkeys(FLAGS, False)
     # Kinds from `cut` to `subscribe` may include `publish`: only reading tells whether a dependency is damaged.
     expected = [
-        where | {"group": 0, "rows": 2, "low": 3, "high": 3, "deps": True, "cuts": True},
-        where | {"group": 1, "rows": 1, "low": 5, "high": 5, "deps": False, "cuts": False},
+        where | {"group": 0, "rows": 2, "low": 3, "high": 3, "deps": True, "cuts": True, "contents": True},
+        where | {"group": 1, "rows": 1, "low": 5, "high": 5},
     ]
     assertDataFrameEqual(found.where("damage is null"), frame(spark, expected, FOOTER))
     (broken,) = found.where("damage is not null").collect()
@@ -41,12 +41,12 @@ def test_footers_say_which_nodes_lie_where(spark, tmp_path: Path):
 
 def group(number: int, rows: int, low: int, high: int) -> dict[str, object]:
     where = {"run": 0, "path": "f", "group": number, "rows": rows, "low": low, "high": high}
-    return where | {"own": True, "deps": number == 1, "cuts": False, "digests": False}
+    return where | {"own": True, **dict.fromkeys(FLAGS, False), "deps": number == 1}
 
 
 def test_the_heaviest_task_comes_first():
     planned = tasks(pieces([group(n, rows, n, n) for n, rows in enumerate((10, 30, 20))]), {0: "r"}, parallelism=2)
-    part = {"path": "f", "run": 0, "name": "r", "own": True, "deps": False, "cuts": False, "digests": False}
+    part = {"path": "f", "run": 0, "name": "r", "own": True, **dict.fromkeys(FLAGS, False)}
     assert planned == [
         [[part | {"deps": True, "groups": [1]}]],
         [[part | {"groups": [2]}]],

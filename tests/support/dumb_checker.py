@@ -3,11 +3,13 @@
 Written from the definitions without a thought for speed; assumes a complete trace that keeps K0, one incarnation each.
 """
 
+import json
 from collections.abc import Callable
 from itertools import combinations, permutations, product
 from typing import ClassVar
 
-from cubecast.trace.event import Event
+from cubecast.trace.event import Event, Inside
+from support.random_traces import FILTERS
 
 Mid = tuple[str, int, int]
 Place = tuple[int, int]
@@ -24,6 +26,14 @@ class Sigma:
         self.stated = {entry.source: entry.counter for row in self.rows for entry in row.cut or ()}
         self.gaps = [(mid(row), row.seq) for row in self.rows if row.kind == "gap"]
         self.confirmed = [(node, row.seq) for row in self.rows if row.kind == "subscribed"]
+        self.wants = FILTERS[rows[0].filter] if rows[0].filter is not None else None
+        self.received = [
+            (topic, one.source, one.counter)
+            for row in rows
+            if row.kind == "receive"
+            for one in row.messages or (Inside(row.source, row.source_incarnation, row.counter),)
+            if (one.topic or row.topic) == topic
+        ]
         self.correct = end == "quiescent" and not any(row.kind.startswith("unsub") for row in self.rows)
 
 
@@ -107,12 +117,21 @@ class Dumb:
             return any(self.confirmed_before(sigma, m) for m in earlier)
         return any(place in self.happened[c] for c in sigma.confirmed)
 
+    def wanted(self, sigma: Sigma, message: Mid) -> bool:
+        if sigma.wants is None:
+            return True
+        place = self.publish.get(message)
+        if place is None:
+            return False
+        return sigma.wants({"topic": message[0], **json.loads(self.rows[place].attributes or "{}")})
+
     def of_topic(self, sigma: Sigma) -> list[Mid]:
         return [m for m in self.messages if m[0] == sigma.topic]
 
     def accounted(self, sigma: Sigma, cause: Mid, seq: int) -> bool:
         early = (s < seq for m, s in [*sigma.delivered, *sigma.gaps] if m == cause)
-        return self.in_cut(sigma, cause) or any(early)
+        skipped = cause in self.publish and not self.wanted(sigma, cause)
+        return skipped or self.in_cut(sigma, cause) or any(early)
 
     # True: violated
 
@@ -156,7 +175,11 @@ class Dumb:
         acked = {mid(e) for e in self.rows.values() if e.kind == "acknowledged"}
         owed = {m for m in acked if self.logs[m[1]][-1].kind == "quiescent"}
         return any(
-            m not in s.at and not self.in_cut(s, m) for s in self.sigmas if s.correct for m in owed if m[0] == s.topic
+            m not in s.at and not self.in_cut(s, m) and self.wanted(s, m)
+            for s in self.sigmas
+            if s.correct
+            for m in owed
+            if m[0] == s.topic
         )
 
     def p4(self, uniform: bool = False) -> bool:
@@ -164,7 +187,7 @@ class Dumb:
             if one.topic == other.topic and other.correct and (uniform or one.correct):
                 for m in one.at:
                     reached = any(mine[1] == m[1] and mine[2] >= m[2] for mine in other.at)
-                    if not reached and not self.in_cut(other, m):
+                    if not reached and not self.in_cut(other, m) and self.wanted(other, m):
                         return True
         return False
 
@@ -202,7 +225,8 @@ class Dumb:
 
     def p11(self) -> bool:
         inside = {(s.node, row.seq) for s in self.sigmas for row in s.rows}
-        return any(row.kind == "deliver" and place not in inside for place, row in self.rows.items())
+        unwanted = any(m in self.publish and not self.wanted(s, m) for s in self.sigmas for m in s.at)
+        return unwanted or any(row.kind == "deliver" and place not in inside for place, row in self.rows.items())
 
     def p12(self) -> bool:
         lost_and_found = any(
@@ -215,14 +239,10 @@ class Dumb:
 
     def holds(self, sigma: Sigma) -> bool:
         settled = {mid(r) for r in self.logs[sigma.node] if r.kind in ("deliver", "gap", "discard")}
-        for row in sigma.rows:
-            if row.kind == "receive":
-                for counter in range(row.counter, row.counter + (row.messages or 1)):
-                    message = (row.topic, row.source, counter)
-                    inside = counter == row.counter or message in self.publish
-                    if inside and message not in settled and counter > sigma.stated.get(row.source, 0):
-                        return True
-        return False
+        return any(
+            message not in settled and message[2] > sigma.stated.get(message[1], 0) and self.wanted(sigma, message)
+            for message in sigma.received
+        )
 
     def p13(self) -> bool:
         """Here the claims are closed transitively, as the property says."""
@@ -245,7 +265,10 @@ class Dumb:
     def p3b(self) -> bool:
         failed = {mid(e) for e in self.rows.values() if e.kind == "failed"}
         return any(
-            row.kind == "publish" and any(row.seq > c[1] for c in s.confirmed) and mid(row) not in {*s.at, *failed}
+            row.kind == "publish"
+            and any(row.seq > c[1] for c in s.confirmed)
+            and mid(row) not in {*s.at, *failed}
+            and self.wanted(s, mid(row))
             for s in self.sigmas
             if s.correct
             for row in s.rows

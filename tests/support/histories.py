@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cubecast.ids import MessageId
-from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.event import Event, Inside, RunInfo
 from cubecast.trace.reader import Trace
 from support.model_traces import CAUSAL_PROMISES
 
@@ -75,7 +75,8 @@ def parse_row(event: Event, words: list[str]) -> Event:
     if words and words[0] == "after":
         event = event._replace(deps=parse_ids(words[1]))
     elif words and words[0].startswith("x"):
-        event = event._replace(messages=int(words[0][1:]))
+        names = range(counter, counter + int(words[0][1:]))
+        event = event._replace(messages=tuple(Inside(source, incarnation, one) for one in names))
     return event
 
 

@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from cubecast.ids import MessageId
-from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.event import Event, Inside, RunInfo
 from cubecast.trace.reader import Trace
 from cubecast.trace.schema import PROPERTIES, WELL_FORMED, Kind
 
 ORDERED = ("P9a", "P9b", "P9c")
 ALL_PROMISES = (*WELL_FORMED, *PROPERTIES)
 CAUSAL_PROMISES = tuple(name for name in ALL_PROMISES if name not in ORDERED)
+
+
+def inside(batch: list[MessageId]) -> tuple[Inside, ...]:
+    return tuple(Inside(*message) for message in batch)
 
 
 @dataclass(eq=False)
@@ -114,7 +118,7 @@ class ModelWorld:
         for subscription in addressed:
             other = subscription.node
             if other is not node:
-                self.log(node, Kind.SEND, topic, batch[0], peer=other.name, packet=self.packets, messages=count)
+                self.log(node, Kind.SEND, topic, batch[0], peer=other.name, packet=self.packets, messages=inside(batch))
             subscription.travelling[batch[0]] = count
         return batch
 
@@ -236,7 +240,9 @@ class ModelWorld:
         node = subscription.node
         if first.source != node.name:
             packet = self.messages[subscription.topic][first].packet
-            self.log(node, Kind.RECEIVE, subscription.topic, first, peer=first.source, packet=packet, messages=count)
+            self.log(
+                node, Kind.RECEIVE, subscription.topic, first, peer=first.source, packet=packet, messages=inside(batch)
+            )
 
     def deliver(self) -> None:
         subscription = self.any_subscription()
@@ -302,11 +308,11 @@ class ModelWorld:
         subscription = self.any_subscription()
         if subscription is not None and subscription.delivered:
             message = self.random.choice(sorted(subscription.delivered))
-            self.log(subscription.node, Kind.RECEIVE, subscription.topic, message, peer=0, messages=1)
+            self.log(subscription.node, Kind.RECEIVE, subscription.topic, message, peer=0, messages=inside([message]))
         if self.left_behind:
             node, incarnation, topic, message = self.left_behind.pop()
             if node.up and node.incarnation == incarnation:
-                self.log(node, Kind.RECEIVE, topic, message, peer=message.source, messages=1)
+                self.log(node, Kind.RECEIVE, topic, message, peer=message.source, messages=inside([message]))
                 self.log(node, Kind.DISCARD, topic, message)
 
     def relay(self) -> None:
@@ -314,7 +320,9 @@ class ModelWorld:
         idle = [node for node in self.nodes if node.up and topic not in node.subscriptions]
         if idle and self.messages[topic]:
             message = self.random.choice(sorted(self.messages[topic]))
-            self.log(self.random.choice(idle), Kind.RECEIVE, topic, message, peer=message.source, messages=1)
+            self.log(
+                self.random.choice(idle), Kind.RECEIVE, topic, message, peer=message.source, messages=inside([message])
+            )
 
     def any_subscription(self) -> ModelSubscription | None:
         present = [s for node in self.nodes for s in node.subscriptions.values()]

@@ -1,13 +1,24 @@
 """Small traces that are well formed but mostly wrong: anything may be delivered, excluded, claimed or lost."""
 
+import json
 import random
 
 from cubecast.ids import MessageId
-from cubecast.trace.event import Event
+from cubecast.trace.event import Event, Inside
 from cubecast.trace.reader import Trace
 from support.model_traces import ALL_PROMISES, header
 
 ENDS = ("quiescent", "quiescent", "quiescent", "stop", "crash")
+FILTERS = {
+    "n >= 2": lambda given: given.get("n", 0) >= 2,
+    "n = 1 or exists(word)": lambda given: given.get("n") == 1 or "word" in given,
+    "not exists(n) and word ^= 'a'": lambda given: "n" not in given and given.get("word", "").startswith("a"),
+    "topic in ('a', 'c') and n not in (2, 3.0)": lambda given: (
+        given["topic"] == "a" and given.get("n", 2) not in (2, 3)
+    ),
+}
+"""As text, and what each means."""
+ATTRIBUTES = (None, {"n": 1}, {"n": 2}, {"n": 3.0}, {"n": 2, "word": "b"}, {"word": "ab"}, {})
 
 
 class RandomWorld:
@@ -22,6 +33,7 @@ class RandomWorld:
         self.leaving: set[tuple[int, str]] = set()
         self.confirmed: set[tuple[int, str]] = set()
         self.known_sources: dict[tuple[int, str], set[int]] = {}
+        self.filtering = rng.random() < 0.4
 
     def run(self, short: bool) -> list[Event]:
         actions = [self.publish] * 5 + [self.deliver] * 8 + [self.subscription] * 4 + [self.cut] * 3
@@ -49,7 +61,9 @@ class RandomWorld:
         ]
         pool = delivered if self.random.random() < 0.8 else known
         count = len(pool) if self.random.random() < 0.6 else self.random.randint(0, len(pool))
-        self.log(node, "publish", topic, message, deps=tuple(self.random.sample(pool, count)))
+        told = self.random.choice(ATTRIBUTES) if self.filtering else None
+        attributes = None if told is None else json.dumps(told)
+        self.log(node, "publish", topic, message, deps=tuple(self.random.sample(pool, count)), attributes=attributes)
         known.append(message)
 
     def deliver(self, node: int, topic: str) -> None:
@@ -72,7 +86,8 @@ class RandomWorld:
         if key not in self.open:
             self.open.add(key)
             self.known_sources[key] = set()
-            self.log(node, "subscribe", topic)
+            wants = self.random.choice((None, *FILTERS)) if self.filtering else None
+            self.log(node, "subscribe", topic, filter=wants)
         elif key not in self.confirmed:
             self.confirmed.add(key)
             self.log(node, "subscribed", topic)
@@ -97,7 +112,15 @@ class RandomWorld:
         self.about("gap", node, topic)
 
     def receive(self, node: int, topic: str) -> None:
-        self.about("receive", node, topic, messages=self.random.choice((None, 1, 2)))
+        """A packet with messages of any publishers; now and then its row tells only the first, or several topics."""
+        if not self.published[topic]:
+            return
+        several = self.random.random() < 0.2
+        messages = [self.random.choice(self.published[topic]) for _ in range(self.random.randint(1, 3))]
+        inside = tuple(Inside(*message, topic if several else None) for message in messages)
+        first = None if several else messages[0]
+        told = inside if several or self.random.random() < 0.8 else None
+        self.log(node, "receive", None if several else topic, first, messages=told)
 
     def discard(self, node: int, topic: str) -> None:
         self.about("discard", node, topic)

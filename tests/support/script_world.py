@@ -25,6 +25,17 @@ from cubecast.protocol.effects import (
     Unsubscribed,
 )
 from cubecast.protocol.families import find
+from cubecast.protocol.inputs import (
+    Follow,
+    Input,
+    PeerDown,
+    PeerUp,
+    Publish,
+    Start,
+    Subscribe,
+    Timer,
+    Unsubscribe,
+)
 from cubecast.protocol.vcube.packets import Entry, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.topology import ids_of
 from cubecast.sim.recorder import Recorder
@@ -126,14 +137,18 @@ class ScriptWorld:
         for node in ids:
             self._start(node, 0)
             for topic in sorted(topic for topic, nodes in self.members.items() if node in nodes):
-                self._row(node, Kind.SUBSCRIBE, topic=topic)
-                self._row(node, Kind.SUBSCRIBED, topic=topic, cut=())
-            self._apply(node, self.machines[node].on_start(self.steps))
+                self.recorder.of(node).settled(self.steps, topic)
+            self._ask(node, Start())
 
     def _start(self, node: NodeId, incarnation: int) -> None:
         self.incarnations[node] = incarnation
         self.machines[node] = self._make(node, incarnation)
-        self._row(node, Kind.START)
+        self.recorder.of(node).started(self.steps, incarnation)
+
+    def _ask(self, node: NodeId, given: Input) -> None:
+        effects = self.machines[node].handle(self.steps, given)
+        self.recorder.asked(node, self.steps, given, effects)
+        self._apply(node, effects)
 
     # The application
 
@@ -141,31 +156,26 @@ class ScriptWorld:
         """publish NODE TOPIC [MESSAGES]"""
         self._build()
         payloads = [b"%d" % k for k in range(int(messages))]
-        self._apply(int(node), self.machines[int(node)].publish(self.steps, topic, payloads))
+        self._ask(int(node), Publish(topic, payloads))
 
     def do_follow(self, node: str, topics: str) -> None:
         """follow NODE BEGIN*: subscribe to all topics that begin alike, present and future"""
         self._build()
-        self._apply(int(node), self.machines[int(node)].follow(self.steps, Beginning(topics.removesuffix("*"))))
+        self._ask(int(node), Follow(Beginning(topics.removesuffix("*"))))
 
     def do_unfollow(self, node: str) -> None:
         """unfollow NODE"""
-        self._apply(int(node), self.machines[int(node)].follow(self.steps, None))
+        self._ask(int(node), Follow(None))
 
     def do_subscribe(self, node: str, topic: str) -> None:
         """subscribe NODE TOPIC"""
         self._build()
-        effects = self.machines[int(node)].subscribe(self.steps, topic)
-        self._row(int(node), Kind.SUBSCRIBE, topic=topic)
-        self._apply(int(node), effects)
+        self._ask(int(node), Subscribe(topic))
 
     def do_unsubscribe(self, node: str, topic: str) -> None:
         """unsubscribe NODE TOPIC"""
         self._build()
-        effects = self.machines[int(node)].unsubscribe(self.steps, topic)
-        if not hasattr(self.machines[int(node)], "follow") or Unsubscribed(topic) in effects:
-            self._row(int(node), Kind.UNSUBSCRIBE, topic=topic)
-        self._apply(int(node), effects)
+        self._ask(int(node), Unsubscribe(topic))
 
     # The network
 
@@ -221,8 +231,7 @@ class ScriptWorld:
         packet = self.codec.decode(frame)
         self._say(f"{source}>{destination} {describe(packet)}")
         if destination in self.machines:
-            incarnation = self.incarnations[destination]
-            self.recorder.packet(destination, incarnation, self.steps, Kind.RECEIVE, source, packet)
+            self.recorder.of(destination).packet(Kind.RECEIVE, self.steps, source, packet)
             self._apply(destination, self.machines[destination].on_packet(self.steps, source, packet))
         else:
             self._say(f"  {destination} is down")
@@ -232,30 +241,30 @@ class ScriptWorld:
     def do_crash(self, node: str) -> None:
         """crash NODE"""
         self._build()
-        self._row(int(node), Kind.CRASH)
+        self.recorder.of(int(node)).ended(self.steps, Kind.CRASH)
         self._forget_timers(int(node))
         del self.machines[int(node)]
 
     def do_restart(self, node: str) -> None:
         """restart NODE: it remembers nothing"""
         self._start(int(node), self.incarnations[int(node)] + 1)
-        self._apply(int(node), self.machines[int(node)].on_start(self.steps))
+        self._ask(int(node), Start())
 
     def do_suspect(self, node: str, peer: str) -> None:
         """suspect NODE PEER: the node's failure detector holds the peer faulty"""
         self._build()
-        self._row(int(node), Kind.SUSPECT, peer=int(peer))
-        self._apply(int(node), self.machines[int(node)].on_peer_down(self.steps, int(peer)))
+        self.recorder.of(int(node)).suspected(self.steps, int(peer))
+        self._ask(int(node), PeerDown(int(peer)))
 
     def do_trust(self, node: str, peer: str) -> None:
         """trust NODE PEER: the node's failure detector holds the peer correct"""
         self._build()
-        self._apply(int(node), self.machines[int(node)].on_peer_up(self.steps, int(peer)))
+        self._ask(int(node), PeerUp(int(peer)))
 
     def do_timer(self, node: str, timer: str) -> None:
         """timer NODE NAME: a timer it set fires"""
         self.pending.pop((int(node), timer), None)
-        self._apply(int(node), self.machines[int(node)].on_timer(self.steps, self.timers[int(node), timer]))
+        self._ask(int(node), Timer(self.timers[int(node), timer]))
 
     def do_view(self, topic: str, *nodes: str) -> None:
         """view TOPIC NODE ...: whom these nodes hold for subscribers"""
@@ -295,11 +304,7 @@ class ScriptWorld:
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> int:
         self._say(f"  {node} returns as incarnation {effect.incarnation}")
         self._forget_timers(node)
-        self._row(node, Kind.STOP)
         self.incarnations[node] = effect.incarnation
-        self._row(node, Kind.START)
-        for topic in effect.topics:
-            self._row(node, Kind.SUBSCRIBE, topic=topic)
         return effect.incarnation
 
     # Effects
@@ -307,12 +312,10 @@ class ScriptWorld:
     def _say(self, line: str) -> None:
         self.lines.append(line)
 
-    def _row(self, node: NodeId, kind: Kind, **columns: Any) -> None:
-        self.recorder.row(node, self.incarnations[node], self.steps, kind, **columns)
-
     def _apply(self, node: NodeId, effects: Effects) -> None:
-        incarnation, time, recorder = self.incarnations[node], self.steps, self.recorder
+        incarnation = self.incarnations[node]
         for effect in effects:
+            self.recorder.effect(node, self.steps, effect)
             match effect:
                 case Send(peers, packet):
                     self._say(f"  {node} sends {describe(packet)} to {' '.join(map(str, peers))}")
@@ -320,33 +323,24 @@ class ScriptWorld:
                 case Published(topic, counter, _, dependencies):
                     message = MessageId(node, incarnation, counter)
                     self._say(f"  {node} publishes {name(message)} on {topic} after {names(dependencies)}")
-                    recorder.published(node, incarnation, time, effect)
                 case Deliver(topic, message, _):
                     self._say(f"  {node} delivers {name(message)}")
-                    recorder.delivered(node, incarnation, time, effect)
                 case Acknowledged(topic, counter):
                     message = MessageId(node, incarnation, counter)
                     self._say(f"  {node}: {name(message)} is acknowledged")
-                    recorder.about(node, incarnation, time, Kind.ACKNOWLEDGED, topic, message)
                 case Cut(topic, last):
                     self._say(f"  {node} takes it that nothing up to {name(last)} is for it")
-                    self._row(node, Kind.CUT, topic=topic, cut=(last,))
                 case Subscribed(topic) | Unsubscribed(topic):
                     kind = Kind.SUBSCRIBED if isinstance(effect, Subscribed) else Kind.UNSUBSCRIBED
                     self._say(f"  {node} is {kind} {'to' if kind is Kind.SUBSCRIBED else 'from'} {topic}")
-                    self._row(node, kind, topic=topic)
                 case Observe():
                     self._say(f"  {node} {effect.kind}s: {effect.detail}")
-                    recorder.observed(node, incarnation, time, effect)
                 case Gap(topic, missing, reason):
                     self._say(f"  {node} will never have {names(missing)}: {reason}")
-                    for message in missing:
-                        recorder.about(node, incarnation, time, Kind.GAP, topic, message, detail=reason)
                 case Reincarnated():
                     incarnation = self._reincarnate(node, effect)
                 case InterestMatched(topic, on):
                     self._say(f"  {node} {'subscribes to' if on else 'leaves'} {topic} by its interest")
-                    self._row(node, Kind.SUBSCRIBE if on else Kind.UNSUBSCRIBE, topic=topic)
                 case InterestKnown():
                     self._say(f"  {node}: its interest is known")
                 case SetTimer(timer):

@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from cubecast.pipeline.metrics.source import TRACE_DDL
+from cubecast.trace.event import Event, Inside
 from cubecast.trace.schema import COLUMN_NAMES
 
 Row = dict[str, Any]
@@ -28,7 +29,25 @@ def received(sender: int, packet: int, hops: int = 1, messages: int = 1) -> Row:
 
 
 def trace(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
-    return spark.createDataFrame([tuple(one.get(name) for name in COLUMN_NAMES) for one in rows], TRACE_DDL)
+    listed = [one | {"messages": inside(one)} for one in rows]
+    return spark.createDataFrame([tuple(one.get(name) for name in COLUMN_NAMES) for one in listed], TRACE_DDL)
+
+
+def inside(one: Row) -> list[tuple[str | None, int, int, int]] | None:
+    """A number of messages as the row's message and the next ones; None as it is."""
+    count = one.get("messages")
+    if not isinstance(count, int):
+        return count
+    if "counter" not in one:
+        return []
+    return [(None, one["source"], one["source_incarnation"], one["counter"] + more) for more in range(count)]
+
+
+def event(one: Row) -> Event:
+    """As the trace's writer takes it."""
+    told = inside(one)
+    listed = None if told is None else tuple(Inside(*name, topic) for topic, *name in told)
+    return Event(**{key: value for key, value in one.items() if key != "run"} | {"messages": listed})
 
 
 def relayed_story() -> list[Row]:

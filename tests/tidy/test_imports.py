@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": NOTHING,
     "protocol": BASE,
     "wire": (*BASE, "protocol"),
-    "trace": BASE,
+    "trace": (*BASE, "protocol.contract", "protocol.effects", "protocol.inputs"),  # what is recorded, and no family
     "check": (*BASE, "trace"),
     "sim": (*BASE, "protocol", "wire", "trace"),
     "net": (*BASE, "protocol", "wire", "trace"),

@@ -46,7 +46,7 @@ def test_no_file_at_all(directory):
 
 def test_another_version(directory):
     rewrite_header(directory, schema_version=SCHEMA_VERSION + 1)
-    with pytest.raises(TraceError, match=r"schema version 3; this program reads versions 1 to 2"):
+    with pytest.raises(TraceError, match=r"schema version 4; this program reads versions 1 to 3"):
         read_trace(directory)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
 from cubecast.trace import writer as writer_module
-from cubecast.trace.event import Event, RunInfo
+from cubecast.trace.event import Event, Inside, RunInfo
 from cubecast.trace.reader import read_info, read_trace
 from cubecast.trace.schema import COLUMN_NAMES, Kind
 from cubecast.trace.writer import MOST_FILES, TraceWriter
@@ -19,28 +19,31 @@ from support.model_traces import clean_trace
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
-IDS = st.lists(st.builds(MessageId, INT32, INT32, INT64), max_size=3).map(tuple)
+IDS = st.lists(st.builds(MessageId, INT64, INT32, INT64), max_size=3).map(tuple)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 EVENTS = st.builds(
     Event,
-    node=st.sampled_from([0, 1, 64, 2**31 - 1]),
+    node=st.sampled_from([0, 1, 64, 2**31 - 1, 2**63 - 1]),
     incarnation=INT32,
     seq=INT64,
     time=st.floats(allow_nan=False),
     kind=st.sampled_from([str(kind) for kind in Kind]),
     topic=st.none() | TEXT,
-    source=st.none() | INT32,
+    source=st.none() | INT64,
     source_incarnation=st.none() | INT32,
     counter=st.none() | INT64,
     deps=st.none() | IDS,
-    peer=st.none() | INT32,
+    peer=st.none() | INT64,
     packet=st.none() | INT64,
-    messages=st.none() | INT32,
+    messages=st.none() | st.lists(st.builds(Inside, INT64, INT32, INT64, st.none() | TEXT), max_size=3).map(tuple),
     bytes=st.none() | INT32,
     hops=st.none() | INT32,
     digest=st.none() | INT64,
     cut=st.none() | IDS,
     detail=st.none() | TEXT,
+    filter=st.none() | TEXT,
+    attributes=st.none() | TEXT,
+    peers=st.none() | st.lists(INT64, max_size=3).map(tuple),
 )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cubecast.check.causality import Vector
 from cubecast.check.facts import Deliveries, Facts
 from cubecast.check.history import Publisher, message_of, publisher_of
 from cubecast.check.verdict import Violation
@@ -19,7 +20,8 @@ def validity(facts: Facts) -> Iterator[Violation]:
             if not view.sigma.correct:
                 continue
             for message in sorted(owed - view.sigma.deliveries.keys()):
-                if message.counter > view.start[view.causality.column[publisher_of(message)]]:
+                outside = message.counter > view.start[view.causality.column[publisher_of(message)]]
+                if outside and view.sigma.is_for(message, topic):
                     yield _never("P3", view, message, "was acknowledged but is not delivered here")
 
 
@@ -34,7 +36,8 @@ def own_messages(facts: Facts) -> Iterator[Violation]:
             if sigma.correct and sigma.confirmed is not None:
                 for message in own[sigma.log.node, sigma.log.incarnation]:
                     later = topic.published[message].seq > sigma.confirmed.seq
-                    if later and message not in sigma.deliveries and message not in topic.failed:
+                    lost = later and message not in sigma.deliveries and message not in topic.failed
+                    if lost and sigma.is_for(message, topic):
                         yield _never("P3b", view, message, "was published here and is not delivered here")
 
 
@@ -51,15 +54,26 @@ def uniform_agreement(facts: Facts) -> Iterator[Violation]:
 def _agreement(facts: Facts, promise: str, uniform: bool) -> Iterator[Violation]:
     for name, views in facts.deliveries.items():
         causality = facts.causality[name]
-        tops = [view.last for view in views if uniform or view.sigma.correct]
-        if not tops:
+        speaking = [view for view in views if uniform or view.sigma.correct]
+        if not speaking:
             continue
-        top = np.max(tops, axis=0)
+        highest = np.max([view.last for view in speaking], axis=0)
         for view in views:
             if view.sigma.correct:
+                top = highest if view.sigma.wants is None else _highest_wanted(view, speaking)
                 for column in np.flatnonzero((top > view.last) & (top > view.start)).tolist():
                     message = causality.message(column, top[column])
                     yield _never(promise, view, message, "is delivered elsewhere but not reached here")
+
+
+def _highest_wanted(view: Deliveries, speaking: list[Deliveries]) -> Vector:
+    """Per publisher, the highest counter that one of these delivered and this subscription's filter matches."""
+    top = np.zeros(len(view.start), np.int64)
+    for message in {message for other in speaking for message in other.messages}:
+        if view.sigma.is_for(message, view.causality.topic):
+            column = view.causality.column[publisher_of(message)]
+            top[column] = max(top[column], message.counter)
+    return top
 
 
 def no_permanent_hold(facts: Facts) -> Iterator[Violation]:
@@ -77,20 +91,10 @@ def no_permanent_hold(facts: Facts) -> Iterator[Violation]:
 
 
 def _held(view: Deliveries, settled: set[MessageId]) -> Iterator[Violation]:
-    reported: set[MessageId] = set()
-    published = view.causality.topic.count
-    for row in view.sigma.receives:
-        batch = row.messages or 1
-        if batch <= 1 and row[6:9] in settled:
-            continue
-        first = message_of(row)
-        # Beyond its first message a packet holds nothing that was not published, whatever a damaged count says.
-        last = max(first.counter, min(first.counter + max(batch, 1) - 1, published.get(publisher_of(first), 0)))
-        for counter in range(max(first.counter, 1), last + 1):
-            message = first._replace(counter=counter)
-            if message not in settled and message not in reported and not view.sigma.excludes(message):
-                reported.add(message)
-                yield _never("P12", view, message, "was received but is neither delivered nor accounted for")
+    sigma, topic = view.sigma, view.causality.topic
+    for message in sigma.received:
+        if message not in settled and not sigma.excludes(message) and sigma.is_for(message, topic):
+            yield _never("P12", view, message, "was received but is neither delivered nor accounted for")
 
 
 def _wrong_gaps(view: Deliveries, somewhere: set[MessageId]) -> Iterator[Violation]:

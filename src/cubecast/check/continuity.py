@@ -88,7 +88,8 @@ class Continuity:
     def _continued(self, name: Topic) -> Iterator[Continued]:
         by_log: defaultdict[Log, list[Subscription]] = defaultdict(list)
         for sigma in self.facts.topics[name].subscriptions:
-            by_log[sigma.log].append(sigma)
+            if sigma.wants is None:  # what is owed to a process is said of whole topics
+                by_log[sigma.log].append(sigma)
         for process in self.processes:
             current: Continued | None = None
             for log in process.logs:

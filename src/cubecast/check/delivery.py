@@ -46,7 +46,13 @@ def no_duplication(facts: Facts) -> Iterator[Violation]:
 
 
 def within_subscription(facts: Facts) -> Iterator[Violation]:
-    """P11: nothing before `subscribe`, nothing after `unsubscribed`."""
+    """P11: nothing before `subscribe`, nothing after `unsubscribed`, and only what the filter matches."""
+    for view in facts.all_deliveries():
+        if view.sigma.wants is not None:
+            published = view.causality.topic.published
+            for message, row in view.sigma.deliveries.items():
+                if message in published and not view.sigma.is_for(message, view.causality.topic):
+                    yield view.violation("P11", row, f"{tuple(message)} is delivered and the filter does not match it")
     for topic in facts.topics.values():
         for row in topic.strays:
             yield _of_row("P11", row, f"{tuple(message_of(row))} is delivered outside any subscription to {row.topic}")

@@ -27,6 +27,17 @@ class Deliveries:
         self.start = causality.start(sigma, bit)
 
     @cached_property
+    def unwanted(self) -> list[set[Counter]]:
+        """Per publisher, what was published and the subscription's filter does not match."""
+        found: list[set[Counter]] = [set() for _ in self.causality.publishers]
+        if self.sigma.wants is not None:
+            topic = self.causality.topic
+            for message in topic.published:
+                if not self.sigma.is_for(message, topic):
+                    found[self.causality.column[publisher_of(message)]].add(message.counter)
+        return found
+
+    @cached_property
     def excluded(self) -> list[tuple[Publisher, Counter]]:
         """Per publisher with a stated cut, the last message that exists and is inside it."""
         last = np.minimum(self.start, self.causality.published)
@@ -42,19 +53,27 @@ class Deliveries:
     def reach(self) -> Vector:
         """Before each delivery (and once after the last): up to where each publisher is accounted for without a hole.
 
-        Accounted for is what the cut excludes, what was delivered and what a gap row excused.
+        Accounted for is what the cut excludes, what was delivered, what a gap row excused and what no filter matches.
         """
         reach = np.empty((len(self.messages) + 1, len(self.start)), np.int64)
-        reach[:] = self.start
+        reach[:] = self._at_first()
         for place, column, counter in self._accounts():
             reach[place, column] = counter
         return np.maximum.accumulate(reach, axis=0)
 
+    def _at_first(self) -> list[int]:
+        """The cut, and behind it what the filter does not match."""
+        reach: list[int] = self.start.tolist()
+        for column, skipped in enumerate(self.unwanted):
+            while reach[column] + 1 in skipped:
+                reach[column] += 1
+        return reach
+
     def _accounts(self) -> Iterator[tuple[int, int, int]]:
         """(deliveries so far, publisher's column, its new reach), in order."""
         column_of = self.causality.column
-        reach = self.start.tolist()
-        beyond: list[set[int]] = [set() for _ in reach]
+        reach = self._at_first()
+        beyond = [set(skipped) for skipped in self.unwanted]
         for place, message in self._deliveries_and_gaps():
             column, counter = column_of[publisher_of(message)], message.counter
             if counter == reach[column] + 1:

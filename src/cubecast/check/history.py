@@ -10,6 +10,7 @@ from itertools import pairwise, takewhile
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from cubecast.check.filters import Attributes, Predicate, attributes_of
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
@@ -83,6 +84,8 @@ class Subscription:
     topic: Topic
     ordinal: int
     opened_seq: int
+    wants: Predicate | None = None
+    """Of the attributes of messages; None: it wants all."""
     confirmed: Event | None = None
     leaving: bool = False
     stated: dict[Publisher, Counter] = field(default_factory=dict)
@@ -91,13 +94,18 @@ class Subscription:
     """D(σ) in order, each message at its first delivery."""
     repeats: list[Event] = field(default_factory=list)
     gaps: list[Event] = field(default_factory=list)
-    receives: list[Event] = field(default_factory=list)
+    received: dict[MessageId, None] = field(default_factory=dict)
+    """What packets brought while it was open."""
     heard: set[Publisher] = field(default_factory=set)
     """Publishers of what it delivered."""
 
     @property
     def correct(self) -> bool:
         return self.log.correct and not self.leaving
+
+    def is_for(self, message: MessageId, topic: "TopicHistory") -> bool:
+        """Does its filter match the message? What was never published matches none, and is blamed on others."""
+        return self.wants is None or (message in topic.published and self.wants(topic.attributes(message)))
 
     def excludes(self, message: MessageId) -> bool:
         """Is it inside a cut this subscription stated itself?"""
@@ -120,6 +128,9 @@ class TopicHistory:
     subscriptions: list[Subscription] = field(default_factory=list)
     count: dict[Publisher, int] = field(default_factory=dict)
     """How many messages each publisher published."""
+
+    def attributes(self, message: MessageId) -> Attributes:
+        return attributes_of(self.published[message].attributes, self.topic)
 
 
 def logs_of(events: Iterable[Event]) -> tuple[list[Log], list[tuple[Event, Event]]]:

@@ -49,9 +49,12 @@ def orders_fit_together(facts: Facts) -> Iterator[Violation]:
 
 
 def no_holes(facts: Facts) -> Iterator[Violation]:
-    """P9c: of two correct subscriptions, the one that began later delivers a suffix of what the other delivers."""
+    """P9c: of two correct subscriptions, the one that began later delivers a suffix of what the other delivers.
+
+    Of those without a filter: what different filters match is no suffix of anything.
+    """
     for views in facts.deliveries.values():
-        correct = [view for view in views if view.sigma.correct]
+        correct = [view for view in views if view.sigma.correct and view.sigma.wants is None]
         if not correct:
             continue
         longest = max(correct, key=lambda view: len(view.messages))

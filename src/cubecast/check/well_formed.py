@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
+from cubecast.check.filters import UnreadableFilterError, attributes_of, predicate
 from cubecast.check.history import LAST_KINDS, Log, Subscription, TopicHistory, message_of, publisher_of
 from cubecast.check.verdict import Violation
 from cubecast.ids import MessageId, Topic
-from cubecast.trace.event import Event
+from cubecast.trace.event import Event, Inside
 from cubecast.trace.schema import Kind
 
 _OnMessage: TypeAlias = Callable[[Event, TopicHistory, MessageId], None]
@@ -38,6 +39,18 @@ def repeated_places(repeated: Iterable[tuple[Event, Event]]) -> list[Violation]:
         )
         for other, row in repeated
     ]
+
+
+def is_readable(row: Event) -> bool:
+    """Do its filter and its attributes mean something?"""
+    try:
+        if row.filter is not None and row.kind == Kind.SUBSCRIBE:
+            predicate(row.filter)
+        if row.attributes is not None and row.kind == Kind.PUBLISH:
+            attributes_of(row.attributes, "")
+    except UnreadableFilterError:
+        return False
+    return True
 
 
 class _Reading:
@@ -81,11 +94,11 @@ class _Reading:
         """Take in a row; False when it lacks what its kind needs, or its kind is unknown."""
         kind = row.kind
         if kind in self.about_messages:
-            if None in row[5:9] or (row.counter or 0) < 1:
+            if None in row[5:9] or (row.counter or 0) < 1 or not is_readable(row):
                 return False
             self.about_messages[kind](row, self.topic(row), message_of(row))
         elif kind in self.about_topics:
-            if row.topic is None or (kind == Kind.CUT and row.cut is None):
+            if row.topic is None or (kind == Kind.CUT and row.cut is None) or not is_readable(row):
                 return False
             self.about_topics[kind](row, self.topic(row))
         elif kind == Kind.RECEIVE:
@@ -144,9 +157,12 @@ class _Reading:
             sigma.heard.add(message[:2])
 
     def on_receive(self, row: Event) -> None:
-        sigma = self.open.get(row.topic) if row.topic is not None else None
-        if sigma is not None and None not in row[6:9]:
-            sigma.receives.append(row)
+        named = () if None in row[6:9] else (Inside(*message_of(row)),)
+        for message in named if row.messages is None else row.messages:
+            topic = row.topic if message.topic is None else message.topic
+            sigma = None if topic is None else self.open.get(topic)
+            if sigma is not None and message.counter >= 1:
+                sigma.received[MessageId(*message[:3])] = None
 
     def on_gap(self, row: Event, topic: TopicHistory, message: MessageId) -> None:
         topic.settled[self.me].add(message)
@@ -167,7 +183,8 @@ class _Reading:
             return
         ordinal = self.opened.get(topic.topic, 0)
         self.opened[topic.topic] = ordinal + 1
-        sigma = self.open[topic.topic] = Subscription(self.log, topic.topic, ordinal, row.seq)
+        wants = None if row.filter is None else predicate(row.filter)
+        sigma = self.open[topic.topic] = Subscription(self.log, topic.topic, ordinal, row.seq, wants)
         topic.subscriptions.append(sigma)
 
     def on_cut(self, row: Event, topic: TopicHistory) -> None:

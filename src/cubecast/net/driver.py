@@ -205,12 +205,12 @@ class Driver:
             self._is_busy = False
 
     def _step(self, name: str, now: float, arguments: tuple[Any, ...]) -> None:
-        if self._journal is not None:
-            self._journal.input(name, now, arguments)  # on disk with the step's effects, not before
         recorder = self._recorder
         effects = (
             self._ask(name, now, arguments) if recorder is None else recorder.step(self._ask, name, now, arguments)
         )
+        if self._journal is not None:
+            self._record(self._journal, name, now, arguments, effects)
         if self.meter is not None:
             self.meter.step(name, now, arguments, effects)
         self._apply(now, effects)
@@ -325,8 +325,6 @@ class Driver:
     # Effects
 
     def _apply(self, now: float, effects: Effects) -> None:
-        if self._journal is not None:
-            self._record(self._journal, now, effects)
         turn, listener = self._turn, self._listener
         for effect in effects:
             if type(effect) is Deliver:  # the frequent ones like this: patterns cost more than what is done
@@ -385,12 +383,17 @@ class Driver:
             case _:
                 assert_never(effect)
 
-    def _record(self, journal: "Journal", now: float, effects: Effects) -> None:
+    def _record(self, journal: "Journal", name: str, now: float, arguments: tuple[Any, ...], effects: Effects) -> None:
+        """On disk before anybody acts on it."""
         for effect in effects:
             if isinstance(effect, Send) and effect.packet.frame is None:
                 effect.packet.frame = self._encode(effect.packet)
         try:
-            journal.effects(now, effects)
+            if name == "packet":
+                sender, packet = arguments
+                journal.packet(now, sender, packet, effects)
+            else:
+                journal.step(now, INPUTS[name](*arguments), effects)
         except OSError as error:
             self._lose_journal(error)
 

@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cubecast.pipeline.filters import matching
 from cubecast.pipeline.findings import Finding, batch_of, finding_rows
 from cubecast.pipeline.frames import FOUND
-from cubecast.pipeline.messages import FOREVER, RunMessages
+from cubecast.pipeline.messages import FOREVER, RunMessages, TopicMessages
 from cubecast.pipeline.rows import Flags, Ints
 from cubecast.pipeline.subscriptions import pack_one
 from cubecast.pipeline.view import message_id
 
 COLUMNS = ("run", "topic", "node", "incarnation", "ordinal", "correct", "subscribed", "last_seq")
-VECTORS = ("publisher", "cut", "last")
+VECTORS = ("publisher", "cut", "last", "wants", "delivered_publisher", "delivered_counter")
 
 
 def agreement(replayed: DataFrame, tables: Callable[[], dict[int, RunMessages]]) -> DataFrame:
@@ -59,8 +61,23 @@ def shortfalls(table: pa.Table, run: Callable[[], RunMessages]) -> Iterator[Find
         where = (pack_one(row["node"], row["incarnation"]), row["subscribed"])
         for key in np.flatnonzero(short[place] & ~told[place]).tolist():
             cut[place, key] = _implied(run(), row["topic"], int(keys[key]), *where)
-        for promise, top in tops.items():
+        wants = table.column("wants")[place].as_py()
+        for promise, everything in tops.items():
+            top = everything
+            if wants is not None:
+                speaking = correct if promise == "P4" else np.ones(len(correct), bool)
+                top = _highest_wanted(table.filter(speaking), wants, run().topic(row["topic"]), row["topic"], keys)
             yield from _below(promise, row, keys, top, (last[place] < top) & (cut[place] < top))
+
+
+def _highest_wanted(table: pa.Table, wants: str, topic: TopicMessages, name: str, keys: Ints) -> Ints:
+    """Per publisher, the highest counter delivered in these subscriptions that the filter matches."""
+    top = np.zeros(len(keys), np.int64)
+    delivered = [pc.list_flatten(table.column(f"delivered_{part}")).to_numpy() for part in ("publisher", "counter")]
+    slot = topic.slots(topic.rank(delivered[0]), delivered[1])
+    wanted = np.append(matching(wants, [*topic.texts, ""], name)[topic.attributes], False)[slot]
+    np.maximum.at(top, np.searchsorted(keys, delivered[0][wanted]), delivered[1][wanted])
+    return top
 
 
 def _implied(run: RunMessages, name: str, publisher: int, log_key: int, subscribed: int | None) -> int:

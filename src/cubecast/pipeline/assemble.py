@@ -29,6 +29,8 @@ class LogSummary:
     publications: int
     bad_rows: int
     topics: list[str]
+    attributes: list[str]
+    filtered: list[str]
     continues: bool
     """It goes on with the process of the node's previous log."""
     findings: list[dict[str, Any]]
@@ -102,7 +104,8 @@ def assemble(summary: RunSummary) -> None:
     deliveries = sum(log.deliveries for log in summary.logs)
     topics = {name: prune(table, deliveries) for name, table in topics.items()}
     whole = frozenset(log.key for log in summary.logs if log.ending != "short")
-    summary.messages = RunMessages(topics, before, whole, any(log.continues for log in summary.logs))
+    filtered = frozenset(topic for log in summary.logs for topic in log.filtered)
+    summary.messages = RunMessages(topics, before, whole, filtered, any(log.continues for log in summary.logs))
 
 
 def assemble_by_process(summary: RunSummary) -> RunMessages:
@@ -135,6 +138,8 @@ class _Assembly:
         """Per log, the process whose history it is part of: program order runs on through its logs."""
         self.publish_seq = self._flat("publish_seq")
         self.publish_digest = self._flat("publish_digest")
+        self.texts = sorted({text for log in logs for text in log.attributes})
+        self.publish_attributes = self._attributes()
         self.publish_topic = self._topics("publish_topic")
         self.published = _ByTopic(self.publish_topic, len(place))
         self.caused = _ByTopic(self._topics("cause_topic"), len(place))
@@ -151,6 +156,13 @@ class _Assembly:
         self.claim_counter = self._flat("claim_counter")
         self.reports = {name: self._reported(name, len(place)) for name in ("acknowledged", "failed")}
         self._edges: list[tuple[Ints, Ints]] = []
+
+    def _attributes(self) -> Ints:
+        """Per publication, where its attributes are in `texts`."""
+        place = {text: number for number, text in enumerate(self.texts)}
+        here = [np.array([*(place[text] for text in log.attributes), -1], np.int64) for log in self.logs]
+        parts = [known[log.lists["publish_attributes"]] for log, known in zip(self.logs, here, strict=True)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def _reported(self, name: str, topics: int) -> tuple["_ByTopic", Ints, Ints]:
         log_of = np.repeat(np.arange(len(self.logs)), self._sizes(f"{name}_topic"))
@@ -179,6 +191,8 @@ class _Assembly:
             number=number,
             seq=self.publish_seq[number],
             digest=self.publish_digest[number],
+            attributes=self.publish_attributes[number],
+            texts=self.texts,
             lost=self._lost(topic),
         )
         self._causes(table, here)

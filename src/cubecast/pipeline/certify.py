@@ -19,7 +19,7 @@ def certify(view: View) -> Ints | None:
     topic = view.topic
     if len(view.gaps) or (len(view.slot) and int(view.slot.min()) < 0):
         return None
-    if view.altered.any():
+    if view.altered.any() or view.wanted is not None:
         return None
     places = np.full(len(topic) + 1, FAR, np.int32)
     order = np.arange(len(view.slot), dtype=np.int32)

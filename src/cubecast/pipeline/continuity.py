@@ -42,7 +42,8 @@ def _account(rows: Rows, log: Log, one: Subscription) -> dict[str, Any]:
     kind = rows.kind[one.start : one.stop]
     here = ((kind == DELIVER) | (kind == GAP)) & (rows.topic[one.start : one.stop] == one.topic)
     confirmed = None if one.subscribed is None else int(rows.seq[one.subscribed])
-    more = {"left": one.left, "subscribed": confirmed}
+    # What is owed to a process is said of whole topics: of a filtered subscription nothing is.
+    more = {"left": one.left or one.wants is not None, "subscribed": confirmed}
     return _row(rows, log, one.topic, one.ordinal, np.flatnonzero(here) + one.start) | more
 
 

@@ -66,11 +66,15 @@ class Examination:
         return known
 
     def accounted(self, place: int) -> tuple[Ints, int]:
-        """Latest row so far of q's counters cut + 1, cut + 2, … delivered or excused without a hole, and the cut."""
+        """Latest row so far of q's counters cut + 1, cut + 2, … delivered or excused without a hole, and the cut.
+
+        What the filter does not match is excused from the beginning.
+        """
         cut = int(self.cut[place])
-        mine, gone = self.column == place, self.gap_column == place
-        counter = np.concatenate((self.counter[mine], self.gap_counter[gone]))
-        row = np.concatenate((self.at[mine], self.view.gaps[gone]))
+        mine, gone, skipped = self.column == place, self.gap_column == place, self.unwanted(place)
+        counter = np.concatenate((self.counter[mine], self.gap_counter[gone], skipped))
+        beginning = np.full(len(skipped), self.view.subscription.start)
+        row = np.concatenate((self.at[mine], self.view.gaps[gone], beginning))
         order = np.lexsort((row, counter))
         order = order[counter[order] > cut]
         _, first = np.unique(counter[order], return_index=True)
@@ -81,7 +85,17 @@ class Examination:
             row = row[: len(row) if gapless.all() else int(np.argmin(gapless))]
         return np.maximum.accumulate(row), cut
 
+    def unwanted(self, place: int) -> Ints:
+        """Counters of this publisher that the filter does not match."""
+        rank = int(self.rank[place])
+        if self.view.wanted is None or rank < 0:
+            return np.zeros(0, np.int64)
+        low, high = int(self.topic.base[rank]), int(self.topic.base[rank + 1])
+        return np.flatnonzero(~self.view.wanted[low:high]) + 1
+
     def findings(self) -> Iterator[Finding]:
+        if self.view.wanted is not None:
+            yield from self.filtered()
         yield from self.cuts()
         yield from self.creation_and_duplication()
         yield from self.fifo()
@@ -89,6 +103,15 @@ class Examination:
         yield from self.gapless()
         if self.view.correct:
             yield from self.validity()
+
+    def filtered(self) -> Iterator[Finding]:
+        """P11: published, delivered, and the filter does not match it."""
+        assert self.view.wanted is not None, "the caller looked"
+        strange = ~np.append(self.view.wanted, True)[self.slot]
+        for which, weight in first_few(strange):
+            row = int(self.at[which])
+            reason = f"{self.view.message(row)} is delivered and the filter does not match it"
+            yield self.view.finding("P11", row, reason)._replace(weight=weight)
 
     def cuts(self) -> Iterator[Finding]:
         """K1 and K2, at the row that states the cut."""
@@ -196,6 +219,8 @@ class Examination:
         """P3: acknowledged by a correct publisher, not excluded, and not here."""
         owed = self.topic.owed.copy()
         owed[self.slot[self.slot >= 0]] = False
+        if self.view.wanted is not None:
+            owed &= self.view.wanted
         publisher = self.topic.publishers[self.topic.publisher_of]
         owed &= self.topic.counter_of > self.cut[np.searchsorted(self.keys, publisher)]
         for slot, weight in first_few(owed):

@@ -33,6 +33,9 @@ FOOTER = struct(
     deps=FLAG,
     cuts=FLAG,
     digests=FLAG,
+    contents=FLAG,
+    filters=FLAG,
+    attributes=FLAG,
     damage=TEXT,
     refusal=TEXT,
 )
@@ -40,18 +43,21 @@ FOOTER = struct(
 
 `damage` says why a file cannot be read (its run is UNKNOWN), `refusal` why it is no trace of this version at all."""
 
-MESSAGE_IDS = many(struct(source=INT, source_incarnation=INT, counter=LONG))
+MESSAGE_IDS = many(struct(source=LONG, source_incarnation=INT, counter=LONG))
+CONTENTS = many(struct(topic=TEXT, source=LONG, source_incarnation=INT, counter=LONG))
 ROW = struct(
     run=INT,
-    node=INT,
+    node=LONG,
     incarnation=INT,
     seq=LONG,
     kind=TEXT,
     topic=TEXT,
-    source=INT,
+    source=LONG,
     source_incarnation=INT,
     counter=LONG,
-    messages=INT,
+    messages=CONTENTS,
+    filter=TEXT,
+    attributes=TEXT,
     deps=MESSAGE_IDS,
     cut=MESSAGE_IDS,
     digest=LONG,
@@ -64,15 +70,15 @@ FINDING = struct(
     property=TEXT,
     certain=FLAG,
     weight=LONG,
-    node=INT,
+    node=LONG,
     incarnation=INT,
     topic=TEXT,
     ordinal=INT,
     seq=LONG,
-    source=INT,
+    source=LONG,
     source_incarnation=INT,
     counter=LONG,
-    other_source=INT,
+    other_source=LONG,
     other_source_incarnation=INT,
     other_counter=LONG,
     other_seq=LONG,
@@ -82,7 +88,7 @@ FINDING = struct(
 
 LOG = struct(
     run=INT,
-    node=INT,
+    node=LONG,
     incarnation=INT,
     rows=LONG,
     deliveries=LONG,
@@ -98,13 +104,16 @@ LOG = struct(
     publish_topic=many(INT),
     publish_seq=many(LONG),
     publish_digest=many(LONG),
+    publish_attributes=many(INT),
+    attributes=many(TEXT),
+    filtered=many(TEXT),
     claims=many(INT),
-    claim_source=many(INT),
+    claim_source=many(LONG),
     claim_incarnation=many(INT),
     claim_counter=many(LONG),
     cause_owner=many(INT),
     cause_topic=many(INT),
-    cause_source=many(INT),
+    cause_source=many(LONG),
     cause_incarnation=many(INT),
     cause_first=many(LONG),
     cause_counter=many(LONG),
@@ -113,16 +122,17 @@ LOG = struct(
     failed_topic=many(INT),
     failed_counter=many(LONG),
     gap_topic=many(INT),
-    gap_source=many(INT),
+    gap_source=many(LONG),
     gap_incarnation=many(INT),
     gap_counter=many(LONG),
     findings=many(FINDING),
 )
-"""What the first pass knows of one log; list columns run parallel, `*_topic` index into `topics`."""
+"""What the first pass knows of one log; list columns run parallel, `*_topic` index into `topics`,
+`publish_attributes` into `attributes`; `filtered` are topics subscribed with a filter."""
 
 REPLAYED = struct(
     run=INT,
-    node=INT,
+    node=LONG,
     incarnation=INT,
     topic=TEXT,
     ordinal=INT,
@@ -137,18 +147,22 @@ REPLAYED = struct(
     lost=many(FINDING),
     heard_publisher=many(LONG),
     heard_counter=many(LONG),
+    wants=TEXT,
+    delivered_publisher=many(LONG),
+    delivered_counter=many(LONG),
     damage=TEXT,
     refusal=TEXT,
 )
 """One row per replayed subscription (and, without topic, per log for what lies outside any).
 
 Per publisher stated or heard: the cut and the highest counter delivered. `lost` are gap rows that violate P12 if one of
-the `heard_*` messages of another correct subscription is the one they declare lost."""
+the `heard_*` messages of another correct subscription is the one they declare lost. `wants` is its filter; where any
+subscription to the topic has one, `delivered_*` is all that it delivered."""
 
 SEQUENCE = struct(
     run=INT,
     topic=TEXT,
-    node=INT,
+    node=LONG,
     incarnation=INT,
     ordinal=INT,
     correct=FLAG,
@@ -162,7 +176,7 @@ SEQUENCE = struct(
 
 ACCOUNT = struct(
     run=INT,
-    node=INT,
+    node=LONG,
     incarnation=INT,
     topic=TEXT,
     ordinal=INT,

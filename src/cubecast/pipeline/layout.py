@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import FOOTER
-from cubecast.trace.schema import COLUMNS, Kind, lacks
+from cubecast.trace.schema import COLUMNS, COUNTS_MESSAGES, Kind, lacks
 
 ROWS_READ_TOGETHER = 4_000_000
 """Row groups that mix nodes are sorted in one worker's memory up to this many rows."""
@@ -23,6 +23,8 @@ ROWS_PER_CHUNK = 250_000
 ROWS_PER_TASK = 2_000_000
 Chunk: TypeAlias = list[dict[str, Any]]
 """Parts of files that are read at once: whole nodes, few enough rows."""
+FLAGS = ("deps", "cuts", "digests", "contents", "filters", "attributes")
+"""Which of the columns that are often empty a row group fills."""
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -61,8 +63,9 @@ def _refusal(path: str, version: int, schema: pa.Schema) -> str | None:
         return f"{path} lacks the columns {missing}; it is not a trace of version {version}"
     for name, kind, _ in COLUMNS:
         found = schema.field(name).type if name in schema.names else pa.null()
-        if not _fits(kind, found):
-            return f"{path} has {found} in column {name!r} where this schema version has {kind}"
+        declared = "int32" if name == "messages" and version <= COUNTS_MESSAGES else kind
+        if not _fits(declared, found):
+            return f"{path} has {found} in column {name!r} where this schema version has {declared}"
     return None
 
 
@@ -92,6 +95,9 @@ def _group(group: Any, name: str) -> dict[str, Any]:
         "deps": _filled(columns, "deps") or _among(kinds, Kind.PUBLISH),
         "cuts": _filled(columns, "cut") or _among(kinds, Kind.CUT) or _among(kinds, Kind.SUBSCRIBED),
         "digests": _filled(columns, "digest"),
+        "contents": _filled(columns, "messages") or _among(kinds, Kind.RECEIVE),
+        "filters": _filled(columns, "filter"),
+        "attributes": _filled(columns, "attributes"),
     }
 
 
@@ -193,13 +199,11 @@ def _parts(groups: list[dict[str, Any]], names: dict[int, str]) -> Chunk:
                 "run": group["run"],
                 "name": names[group["run"]],
                 "own": True,
-                "deps": False,
-                "cuts": False,
-                "digests": False,
+                **dict.fromkeys(FLAGS, False),
                 "groups": [],
             },
         )
         part["groups"].append(group["group"])
         part |= {"own": part["own"] and group["own"]}
-        part |= {name: part[name] or group[name] for name in ("deps", "cuts", "digests")}
+        part |= {name: part[name] or group[name] for name in FLAGS}
     return list(by_file.values())

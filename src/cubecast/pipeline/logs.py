@@ -27,6 +27,8 @@ PUBLISH, ACKNOWLEDGED, FAILED = CODE[Kind.PUBLISH], CODE[Kind.ACKNOWLEDGED], COD
 DELIVER, GAP, START = CODE[Kind.DELIVER], CODE[Kind.GAP], CODE[Kind.START]
 HOMELESS = "rows without node, incarnation or seq belong to no log"
 NAMELESS = "a message in {!r} lacks a part of its name"
+DECISIVE = ("deps", "cut")
+"""Lists in which each message must have a whole name."""
 FINAL = (CODE[Kind.STOP], CODE[Kind.CRASH])
 
 
@@ -35,7 +37,7 @@ def log_rows(rows: Rows) -> list[dict[str, Any]]:
     return [
         *(log_row(rows, log) for log in rows.logs),
         *({"run": run, "damage": HOMELESS} for run in rows.homeless),
-        *({"run": run, "damage": NAMELESS.format(name)} for name in rows.lists for run in rows.nameless(name)),
+        *({"run": run, "damage": NAMELESS.format(name)} for name in DECISIVE for run in rows.nameless(name)),
     ]
 
 
@@ -54,6 +56,7 @@ def log_row(rows: Rows, log: Log) -> dict[str, Any]:
         "problem": log.problem,
         "topics": rows.topics,
         "continues": _continues(rows, log),
+        "filtered": _filtered(rows, log),
     }
     if log.repeated is not None:
         finding = Finding("K0", log.node, log.incarnation, log.repeated, f"two rows are number {log.repeated}")
@@ -130,6 +133,14 @@ def _subscriptions(rows: Rows, log: Log) -> list[Contradiction]:
     return wrong
 
 
+def _filtered(rows: Rows, log: Log) -> list[str]:
+    """Topics that it subscribes with a filter."""
+    if not rows.filters:
+        return []
+    here = slice(log.start, log.stop)
+    return [rows.topics[code] for code in np.unique(rows.topic[here][rows.filter[here] >= 0]).tolist() if code >= 0]
+
+
 def _continues(rows: Rows, log: Log) -> bool:
     """Is it the same process as in the node's previous log?"""
     return bool(log.stop > log.start and rows.kind[log.start] == START and rows.goes_on[log.start])
@@ -144,6 +155,7 @@ def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict
         "publish_topic": rows.topic[published],
         "publish_seq": rows.seq[published],
         "publish_digest": rows.digest[published],
+        **_attributes(rows, published),
         "claims": lengths,
         "claim_source": claim_source,
         "claim_incarnation": claim_incarnation,
@@ -158,6 +170,14 @@ def _messages(rows: Rows, log: Log, published: Ints, acknowledged: Ints) -> dict
         "gap_counter": rows.counter[gaps],
         **_causes(rows, log, published),
     }
+
+
+def _attributes(rows: Rows, published: Ints) -> dict[str, Any]:
+    """Each text once, and which publication has which."""
+    told, place = np.unique(rows.attributes[published], return_inverse=True)
+    absent = int(len(told) > 0 and told[0] < 0)
+    texts = [rows.texts[code] for code in told[absent:].tolist()]
+    return {"attributes": texts, "publish_attributes": place.reshape(-1) - absent}
 
 
 def _causes(rows: Rows, log: Log, published: Ints) -> dict[str, Ints]:

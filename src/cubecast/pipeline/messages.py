@@ -31,6 +31,9 @@ class TopicMessages:
     seq: Ints = field(default_factory=lambda: _NONE)
     digest: Ints = field(default_factory=lambda: _NONE)
     """Per slot: what the publisher's row says of the payload; −1 when nothing."""
+    attributes: Ints = field(default_factory=lambda: _NONE)
+    """Per slot: its attributes' place in `texts`; −1 when it has none."""
+    texts: list[str] = field(default_factory=list)
     order: Ints = field(default_factory=lambda: _NONE)
     """The slots, causes first."""
     cause_start: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -132,6 +135,8 @@ class RunMessages:
     before: HappenedBefore
     whole: frozenset[int]
     """Packed logs that are there and not short: only of those it is certain what they did not publish."""
+    filtered: frozenset[str] = frozenset()
+    """Topics that somebody subscribed with a filter."""
     resumed: bool = False
     """A process lived through a suspicion: what it kept may turn up after others gave it up."""
 

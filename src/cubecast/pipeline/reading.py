@@ -10,11 +10,32 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cubecast.pipeline.frames import ROW
+from cubecast.trace.schema import MOST_COUNTED
 
 _TYPES = {field.name: field.type for field in to_arrow_schema(ROW)}
-PLAIN = ("node", "incarnation", "seq", "kind", "topic", "source", "source_incarnation", "counter")
+PLAIN = (
+    "node",
+    "incarnation",
+    "seq",
+    "kind",
+    "topic",
+    "source",
+    "source_incarnation",
+    "counter",
+    "filter",
+    "attributes",
+)
 _WORDS = ("kind", "topic")
-OPTIONAL = {"deps": "deps", "cut": "cuts", "digest": "digests"}
+_TEXTS = (*_WORDS, "filter", "attributes")
+"""As dictionaries, `_WORDS` read as such."""
+OPTIONAL = {
+    "deps": "deps",
+    "cut": "cuts",
+    "digest": "digests",
+    "messages": "contents",
+    "filter": "filters",
+    "attributes": "attributes",
+}
 """Columns that are often empty, or absent in older traces, and the footer's flag that tells."""
 
 
@@ -44,6 +65,9 @@ def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int
             table = file.read_row_groups(part["groups"], columns=read, use_threads=False)
         for name in set(columns).difference(table.column_names):  # an older trace beside a newer one
             table = table.append_column(name, pa.nulls(table.num_rows))
+        if "messages" in columns and pa.types.is_integer(table.schema.field("messages").type):
+            place = table.column_names.index("messages")
+            table = table.set_column(place, "messages", _counted(table.combine_chunks()))
         declared = {name: _as_declared(table.column(name), name) for name in columns}
         if not part["own"]:
             table.column("run").cast(pa.string()).validate(full=True)
@@ -58,12 +82,30 @@ def read_part(part: dict[str, Any], columns: Sequence[str], names: dict[str, int
 
 
 def _as_declared(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    declared = pa.dictionary(pa.int32(), pa.string()) if name in _WORDS else _TYPES[name]
+    declared = pa.dictionary(pa.int32(), pa.string()) if name in _TEXTS else _TYPES[name]
+    if name in _TEXTS and not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
     column = column if column.type == declared else column.cast(declared)
-    if name in _WORDS:
+    if name in _TEXTS:
         for chunk in column.chunks:
             chunk.dictionary.validate(full=True)  # Arrow reads bytes that are no UTF-8 and fails where they are used
     return column
+
+
+def _counted(table: pa.Table) -> pa.Array:
+    """What the packets of an older trace hold: the message that the row names and the next ones of its publisher."""
+    parts = [table.column(name).combine_chunks() for name in ("source", "source_incarnation", "counter", "messages")]
+    named = np.logical_and.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in parts[:3]])
+    source, incarnation, counter, count = (pc.fill_null(part, 0).to_numpy(zero_copy_only=False) for part in parts)
+    inside = np.where(named, np.clip(count, 1, MOST_COUNTED), 0).astype(np.int64)
+    ends = np.cumsum(inside)
+    offset = np.arange(int(inside.sum())) - np.repeat(ends - inside, inside)
+    fields = {"source": source, "source_incarnation": incarnation, "counter": counter.astype(np.int64)}
+    columns = [pa.array(np.repeat(values, inside)) for values in fields.values()]
+    columns[2] = pa.array(np.repeat(fields["counter"], inside) + offset)
+    topics = pa.nulls(len(offset), pa.string())
+    messages = pa.StructArray.from_arrays([topics, *columns], names=["topic", *fields])
+    return pa.ListArray.from_arrays(pa.array(np.concatenate(([0], ends)), pa.int32()), messages)
 
 
 def _run_numbers(column: pa.ChunkedArray, part: dict[str, Any], names: dict[str, int]) -> pa.Array:

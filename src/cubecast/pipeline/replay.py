@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from cubecast.pipeline.certify import FAR, certify
 from cubecast.pipeline.examine import Examination, altered, created
@@ -85,7 +86,16 @@ def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> d
         "lost": [finding.row() for finding in lost if finding.other is None],
         "heard_publisher": [key for key, _ in heard],
         "heard_counter": [counter for _, counter in heard],
+        "wants": view.subscription.wants,
+        **_delivered(view),
     }
+
+
+def _delivered(view: View) -> dict[str, Any]:
+    """All of it, where another subscription to the topic may want a part of it."""
+    if view.name not in view.run.filtered:
+        return {}
+    return {"delivered_publisher": view.key, "delivered_counter": view.counter}
 
 
 def _identity(log: Log) -> dict[str, Any]:
@@ -144,7 +154,8 @@ def _own_lost(view: View) -> Iterator[Finding]:
     here = (rows.kind[low:high] == PUBLISH) & (rows.topic[low:high] == view.subscription.topic)
     at = np.flatnonzero(here) + low
     slot = view.topic.slots(view.topic.rank_of(rows.source[at], rows.source_incarnation[at]), rows.counter[at])
-    at = at[~view.topic.failed[slot]]
+    lost = ~view.topic.failed[slot]
+    at = at[lost if view.wanted is None else lost & view.wanted[slot]]
     delivered = _messages_at(rows, view.at)
     for row in at.tolist():
         source, incarnation, counter = message = view.message(row)
@@ -158,6 +169,9 @@ def _held(view: View, places: Ints | None, delivered: Ints) -> Iterator[Finding]
     if not view.correct:
         return
     key, counter = _received(view)
+    if view.wanted is not None:
+        here = np.append(view.wanted, False)[view.topic.slots(view.topic.rank(key), counter)]
+        key, counter = key[here], counter[here]
     if places is not None:
         # Certified: what has a place, in the cut or delivered, is accounted for.
         slot = view.topic.slots(view.topic.rank(key), counter)
@@ -173,28 +187,20 @@ def _held(view: View, places: Ints | None, delivered: Ints) -> Iterator[Finding]
 
 
 def _received(view: View) -> tuple[Ints, Ints]:
-    """Messages inside the packets received while subscribed."""
+    """Messages inside the packets received while subscribed; where a row lists none, the one that it names."""
     rows, low, high = view.rows, view.subscription.start, view.subscription.stop
-    here = (rows.kind[low:high] == RECEIVE) & (rows.topic[low:high] == view.subscription.topic) & rows.named[low:high]
-    at = np.flatnonzero(here) + low
-    key = pack(rows.source[at], rows.source_incarnation[at])
-    first, inside = _inside(view, key, rows.counter[at].astype(np.int64), rows.messages[at].astype(np.int64))
-    ends = np.cumsum(inside)
-    offset = np.arange(int(inside.sum())) - np.repeat(ends - inside, inside)
-    return np.repeat(key, inside), np.repeat(first, inside) + offset
-
-
-def _inside(view: View, key: Ints, counter: Ints, messages: Ints) -> tuple[Ints, Ints]:
-    """First counter and number of messages of each packet. Beyond its first, it holds nothing that was not published:
-    a damaged count would keep the judge busy for ever. Nothing is added to `counter`, which may be as large as can be.
-    """
-    rank = view.topic.rank(key)
-    published = np.append(view.topic.count, 0)[rank]
-    more = np.maximum(messages, 1) - 1
-    within = np.where(counter >= 1, 1 + np.clip(published - np.maximum(counter, 1), 0, more), 0)
-    # Counters below 1 do not exist; a packet that begins there is followed from 1 on.
-    below = np.clip(np.minimum(np.minimum(counter, 0) + more, published), 0, None)
-    return np.maximum(counter, 1), np.where(counter >= 1, within, below)
+    mine = rows.topic[low:high] == view.subscription.topic
+    at = np.flatnonzero((rows.kind[low:high] == RECEIVE) & (mine | (rows.topic[low:high] < 0))) + low
+    silent = rows.untold(at) if len(at) else np.zeros(0, bool)
+    alone = at[silent & rows.named[at] & (rows.topic[at] == view.subscription.topic)]
+    row, topics, source, incarnation, counter = rows.contents_at(at[~silent])
+    here = rows.topic[row] == view.subscription.topic
+    if topics.null_count != len(topics):
+        told = topics.is_valid().to_numpy(zero_copy_only=False)
+        here = np.where(told, pc.fill_null(pc.equal(topics, view.name), False).to_numpy(zero_copy_only=False), here)
+    key = np.concatenate((pack(source, incarnation)[here], pack(rows.source[alone], rows.source_incarnation[alone])))
+    counter = np.concatenate((counter[here], rows.counter[alone])).astype(np.int64)
+    return key[counter >= 1], counter[counter >= 1]
 
 
 def _settling(view: View) -> Ints:

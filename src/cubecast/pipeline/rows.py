@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cubecast.pipeline.filters import are_attributes, is_filter
 from cubecast.trace.schema import Kind
 
 Ints: TypeAlias = npt.NDArray[Any]
@@ -32,7 +33,7 @@ NEEDS = np.array([*(_NEEDS_OF.get(kind, _NOTHING) for kind in KINDS), _NEVER], n
 """What a row of each kind cannot do without; an unknown kind is never readable."""
 
 ENDINGS = (Kind.QUIESCENT, Kind.STOP, Kind.CRASH)
-INTEGERS = ("node", "incarnation", "seq", "source", "source_incarnation", "counter", "messages")
+INTEGERS = ("node", "incarnation", "seq", "source", "source_incarnation", "counter")
 
 
 class Log(NamedTuple):
@@ -73,7 +74,10 @@ class Rows:
     source: Ints
     source_incarnation: Ints
     counter: Ints
-    messages: Ints
+    filter: Ints
+    """Its place in `filters`, −1 where the row tells none."""
+    attributes: Ints
+    """The same in `texts`."""
     digest: Ints
     """−1 where the row tells none."""
     named: Flags
@@ -81,6 +85,8 @@ class Rows:
     goes_on: Flags
     """Whether the row names an earlier incarnation, which on a `start` row says that its process goes on."""
     topics: list[str]
+    filters: list[str]
+    texts: list[str]
     lists: dict[str, pa.Array]
     homeless: list[int]
     """Runs with rows that lack node, incarnation or seq: those belong to no log."""
@@ -99,9 +105,39 @@ class Rows:
         source, incarnation, counter = (pc.fill_null(part, 0).to_numpy(zero_copy_only=False) for part in parts)
         return lengths, source, incarnation, counter
 
+    def contents_at(self, rows: Ints) -> tuple[Ints, pa.Array, Ints, Ints, Ints]:
+        """The messages inside packets at these rows: the row of each, topics (null: the row's), and their ids.
+
+        What lacks a part of its name tells nothing.
+        """
+        lengths, source, incarnation, counter = self.list_at("messages", rows)
+        if not len(source):
+            return rows[:0], pa.nulls(0, pa.string()), source, incarnation, counter
+        flat = self.lists["messages"].take(pa.array(rows)).flatten()
+        owner, topics, whole = np.repeat(rows, lengths), pc.struct_field(flat, "topic"), None
+        for name in _ID_PARTS:
+            part = pc.struct_field(flat, name)
+            if part.null_count:
+                valid = part.is_valid().to_numpy(zero_copy_only=False)
+                whole = valid if whole is None else whole & valid
+        if whole is not None:
+            owner, topics = owner[whole], topics.filter(pa.array(whole))
+            source, incarnation, counter = source[whole], incarnation[whole], counter[whole]
+        return owner, topics, source, incarnation, counter
+
+    def untold(self, rows: Ints) -> Flags:
+        """Which of these rows do not list what is inside their packets."""
+        values = self.lists.get("messages")
+        if values is None:
+            return np.ones(len(rows), bool)
+        absent: Flags = values.take(pa.array(rows)).is_null().to_numpy(zero_copy_only=False)
+        return absent
+
     def nameless(self, column: str) -> list[int]:
         """Runs in which an id of a list column is null, or a part of it is."""
-        values = self.lists[column]
+        values = self.lists.get(column)
+        if values is None:
+            return []
         flat = values.flatten()
         parts = [flat, *(flat.field(name) for name in _ID_PARTS)] if len(flat) else []
         if not any(part.null_count for part in parts):
@@ -125,16 +161,18 @@ def rows_of(table: pa.Table) -> Rows:
     columns = {name: _integers(table, name) for name in ("run", *INTEGERS)}
     kind, _ = _codes(table, "kind", CODE)
     topic, topics = _codes(table, "topic", None)
+    columns["filter"], filters = _codes(table, "filter", None)
+    columns["attributes"], texts = _codes(table, "attributes", None)
     columns["digest"] = _integers(table, "digest", absent=-1)
     columns |= {"kind": kind, "topic": topic, "named": _named(table), "goes_on": _valid(table, "source_incarnation")}
-    lists = {name: _chunk(table, name) for name in ("deps", "cut") if name in table.column_names}
+    lists = {name: _chunk(table, name) for name in ("deps", "cut", "messages") if name in table.column_names}
     starts = _log_starts(columns)
     if starts is None:
         order = np.lexsort([columns[name] for name in ("seq", "incarnation", "node", "run")])
         columns = {name: values[order] for name, values in columns.items()}
         lists = {name: values.take(pa.array(order)) for name, values in lists.items()}
         starts = np.flatnonzero(_changes(columns))
-    rows = Rows(**columns, topics=topics, lists=lists, homeless=homeless, logs=[])
+    rows = Rows(**columns, topics=topics, filters=filters, texts=texts, lists=lists, homeless=homeless, logs=[])
     rows.logs = _logs(rows, starts)
     return rows
 
@@ -181,6 +219,8 @@ def _integers(table: pa.Table, name: str, absent: int = 0) -> Ints:
 
 def _codes(table: pa.Table, name: str, known: dict[Any, int] | None) -> tuple[Ints, list[str]]:
     """A text column as small integers: the given code of each word, or its place in the returned list; null is last."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, -1, np.int32), []
     column = _chunk(table, name)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -261,4 +301,10 @@ def _unreadable(rows: Rows) -> Flags:
     if len(stating):
         values = rows.lists.get("cut")
         bad[stating] |= values.take(pa.array(stating)).is_null().to_numpy(zero_copy_only=False) if values else True
+    for kind, codes, meaningless in (
+        (Kind.SUBSCRIBE, rows.filter, [not is_filter(text) for text in rows.filters]),
+        (Kind.PUBLISH, rows.attributes, [not are_attributes(text) for text in rows.texts]),
+    ):
+        if any(meaningless):
+            bad |= (rows.kind == CODE[kind]) & np.array([*meaningless, False])[codes]
     return bad

@@ -33,6 +33,8 @@ class Subscription:
     unsubscribe: int | None = None
     left: bool = False
     """An `unsubscribe` or `unsubscribed` row is in the log: nothing more is owed to it."""
+    wants: str | None = None
+    """Its filter."""
     stated: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """(source, incarnation) → (last excluded counter, row that says so)."""
 
@@ -68,7 +70,8 @@ def subscriptions_of(rows: Rows, log: Log) -> tuple[list[Subscription], list[Con
                 wrong.append(Contradiction(row, "subscribes while already subscribed"))
                 continue
             ordinals[topic] = ordinals.get(topic, -1) + 1
-            open_now[topic] = Subscription(topic, ordinals[topic], row, log.stop)
+            wants = rows.filters[rows.filter[row]] if rows.filter[row] >= 0 else None
+            open_now[topic] = Subscription(topic, ordinals[topic], row, log.stop, wants=wants)
             everything.append(open_now[topic])
         elif subscription is None:
             wrong.append(Contradiction(row, "speaks of a subscription that is not open"))

@@ -34,7 +34,7 @@ def sequence_rows(rows: Rows, runs: dict[int, RunMessages]) -> list[dict[str, An
                     "node": log.node,
                     "incarnation": log.incarnation,
                     "ordinal": subscription.ordinal,
-                    "correct": log.correct and not subscription.left,
+                    "correct": log.correct and not subscription.left and subscription.wants is None,
                     "publisher": pack(rows.source[at], rows.source_incarnation[at]),
                     "counter": rows.counter[at],
                     "seq": rows.seq[at],
@@ -137,7 +137,7 @@ def _disagreement(one: Deliveries, other: Deliveries) -> Iterator[Finding]:
 
 
 def holes(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
-    """P9c: what a correct subscription delivers is the end of what the longest one delivers."""
+    """P9c: what a correct subscription without a filter delivers is the end of what the longest one delivers."""
     correct = [sequence for sequence in sequences if sequence.correct]
     if not correct:
         return

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cubecast.pipeline.filters import matching
 from cubecast.pipeline.findings import Finding
 from cubecast.pipeline.messages import RunMessages, TopicMessages
 from cubecast.pipeline.rows import CODE, Flags, Ints, Log, Rows
@@ -40,6 +41,15 @@ class View:
     @cached_property
     def slot(self) -> Ints:
         return self.topic.slots(self.rank, self.counter)
+
+    @cached_property
+    def wanted(self) -> Flags | None:
+        """Per message of the topic: does the subscription's filter match it? None: it has no filter."""
+        if self.subscription.wants is None:
+            return None
+        matched = matching(self.subscription.wants, [*self.topic.texts, ""], self.name)
+        wanted: Flags = matched[self.topic.attributes]
+        return wanted
 
     @cached_property
     def altered(self) -> Flags:

@@ -5,7 +5,7 @@ but their maker and one driver ever holds them. Those a node makes with every me
 out: where this module is compiled, one that a dataclass generates is interpreted all the same.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -54,6 +54,8 @@ class Published:
     dependencies: tuple[MessageId, ...]
     payloads: Sequence[bytes] = field(default=(), repr=False, compare=False)
     """What was published, for the drivers' records."""
+    attributes: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    """What filters look at, for the same."""
 
     def __init__(
         self,
@@ -62,12 +64,14 @@ class Published:
         count: int,
         dependencies: tuple[MessageId, ...],
         payloads: Sequence[bytes] = (),
+        attributes: Mapping[str, Any] | None = None,
     ) -> None:
         self.topic = topic
         self.counter = counter
         self.count = count
         self.dependencies = dependencies
         self.payloads = payloads
+        self.attributes = attributes
 
 
 @dataclass(slots=True)

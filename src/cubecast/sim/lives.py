@@ -11,6 +11,7 @@ from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Effects, Unsubscribed
 from cubecast.protocol.inputs import (
     Follow,
+    Input,
     Interest,
     Leave,
     PeerDown,
@@ -22,6 +23,7 @@ from cubecast.protocol.inputs import (
     Unsubscribe,
 )
 from cubecast.sim.network import Network
+from cubecast.sim.recorder import Recorder
 from cubecast.sim.statistics import Statistics
 from cubecast.trace.schema import Kind
 
@@ -36,6 +38,7 @@ class Lives(ABC):
 
     network: Network
     statistics: Statistics
+    recorder: Recorder | None
 
     def __init__(self, nodes: Sequence[NodeId], make: MachineFactory, absent: Iterable[NodeId] = ()) -> None:
         self.nodes = tuple(nodes)
@@ -59,8 +62,16 @@ class Lives(ABC):
     @abstractmethod
     def _apply(self, node: NodeId, effects: Effects) -> None: ...
 
-    @abstractmethod
-    def _record(self, node: NodeId, kind: str, **columns: Any) -> None: ...
+    def _ask(self, node: NodeId, given: Input) -> Effects:
+        """What a machine says to an input; the input is in the trace, what it says is not yet."""
+        effects = self.machines[node].handle(self.now, given)
+        if self.recorder is not None:
+            self.recorder.asked(node, self.now, given, effects)
+        return effects
+
+    def _record_end(self, node: NodeId, kind: Kind) -> None:
+        if self.recorder is not None:
+            self.recorder.of(node).ended(self.now, kind)
 
     def present(self) -> list[NodeId]:
         """Who is there and has not crashed."""
@@ -89,7 +100,6 @@ class Lives(ABC):
         effects = self._request(node, Subscribe(topic, condition))
         if effects is None:
             return False
-        self._record(node, Kind.SUBSCRIBE, topic=topic)
         self.subscriptions[node].add(topic)
         self._apply(node, effects)
         return True
@@ -104,7 +114,6 @@ class Lives(ABC):
             return False
         stays = hasattr(self.machines[node], "follow") and Unsubscribed(topic) not in effects
         if not stays:  # an interest may still match the topic
-            self._record(node, Kind.UNSUBSCRIBE, topic=topic)
             self.subscriptions[node].discard(topic)
         self._apply(node, effects)
         return True
@@ -128,7 +137,7 @@ class Lives(ABC):
         """None when the node is not there or its machine refused."""
         try:
             if not self.is_gone(node):
-                return self.machines[node].handle(self.now, given)
+                return self._ask(node, given)
         except LocalProtocolError:
             pass
         self.statistics.refused += 1
@@ -151,14 +160,14 @@ class Lives(ABC):
         if self.is_gone(node):
             return
         with suppress(LocalProtocolError):  # it has nothing to say
-            self._apply(node, self.machines[node].handle(self.now, Leave()))
-        self._record(node, Kind.STOP)
+            self._apply(node, self._ask(node, Leave()))
+        self._record_end(node, Kind.STOP)
         self.absent.add(node)
         self._end(node)
 
     def crash(self, node: NodeId) -> None:
         if not self.is_gone(node):
-            self._record(node, Kind.CRASH)
+            self._record_end(node, Kind.CRASH)
             self.crashed[node] = self.now
             self._end(node)
 
@@ -173,8 +182,9 @@ class Lives(ABC):
     def _begin(self, node: NodeId) -> None:
         self.machines[node] = self._make(node, self.incarnations[node])
         self.network.free_at[node] = self.now
-        self._record(node, Kind.START)
-        self._apply(node, self.machines[node].handle(self.now, Start()))
+        if self.recorder is not None:
+            self.recorder.of(node).started(self.now, self.incarnations[node])
+        self._apply(node, self._ask(node, Start()))
 
     def _end(self, node: NodeId) -> None:
         self._away.add(node)
@@ -221,7 +231,7 @@ class Lives(ABC):
             self._postpone(node, self._broken, node, peer)
         elif not self.is_gone(node) and peer in self.links.get(node, ()):
             self.links[node].discard(peer)
-            self._apply(node, self.machines[node].handle(self.now, PeerDown(peer)))
+            self._apply(node, self._ask(node, PeerDown(peer)))
 
     # Faults
 
@@ -239,11 +249,12 @@ class Lives(ABC):
         if node in self.paused:
             self._postpone(node, self.suspect, node, peer)
         elif not self.is_gone(node):
-            self._record(node, Kind.SUSPECT, peer=peer)
-            self._apply(node, self.machines[node].handle(self.now, PeerDown(peer)))
+            if self.recorder is not None:
+                self.recorder.of(node).suspected(self.now, peer)
+            self._apply(node, self._ask(node, PeerDown(peer)))
 
     def unsuspect(self, node: NodeId, peer: NodeId) -> None:
         if node in self.paused:
             self._postpone(node, self.unsuspect, node, peer)
         elif not self.is_gone(node):
-            self._apply(node, self.machines[node].handle(self.now, PeerUp(peer)))
+            self._apply(node, self._ask(node, PeerUp(peer)))

@@ -1,21 +1,15 @@
-"""Turns what happens in a world into trace rows, numbering each node's history."""
+"""Turns what happens in a world into trace rows: a recording per node, whose lines are unfolded at once."""
 
-from typing import Any, assert_never
+from collections.abc import Sequence
+from typing import Any
 
-from cubecast.ids import MessageId, NodeId
-from cubecast.protocol.effects import (
-    Acknowledged,
-    Cut,
-    Deliver,
-    Failed,
-    Gap,
-    Observe,
-    Published,
-    Subscribed,
-    Unsubscribed,
-)
+from cubecast.ids import NodeId
+from cubecast.protocol.effects import Effect
+from cubecast.protocol.inputs import Input
 from cubecast.trace.event import Event
-from cubecast.trace.schema import Kind, digest_of
+from cubecast.trace.recording import Recording
+from cubecast.trace.rows import Unfolding
+from cubecast.trace.schema import Kind
 from cubecast.trace.writer import TraceWriter
 
 
@@ -31,85 +25,27 @@ class Recorder:
         self._write = sink.append if isinstance(sink, list) else sink.write
         self.packets = packets
         self.receptions_only = receptions_only
-        self._acknowledged: dict[tuple[NodeId, int, str], int] = {}
-        self._seq: dict[tuple[NodeId, int], int] = {}
+        self._nodes: dict[NodeId, Recording] = {}
 
-    def row(self, node: NodeId, incarnation: int, time: float, kind: str, **columns: Any) -> None:
-        key = (node, incarnation)
-        seq = self._seq.get(key, 0)
-        self._seq[key] = seq + 1
-        self._write(Event(node, incarnation, seq, time, str(kind), **columns))
+    def of(self, node: NodeId) -> Recording:
+        known = self._nodes.get(node)
+        return self._begin(node) if known is None else known
 
-    def about(
-        self, node: NodeId, incarnation: int, time: float, kind: str, topic: str, message: MessageId, **columns: Any
-    ) -> None:
-        source, source_incarnation, counter = message
-        names = {"topic": topic, "source": source, "source_incarnation": source_incarnation, "counter": counter}
-        self.row(node, incarnation, time, kind, **names, **columns)
+    def _begin(self, node: NodeId) -> Recording:
+        unfold, keep = Unfolding(node).unfold, self._write
 
-    def published(self, node: NodeId, incarnation: int, time: float, effect: Published) -> None:
-        """One row per message of the batch, each depending on the one before it."""
-        deps = effect.dependencies
-        digests: list[int | None] = [digest_of(payload) for payload in effect.payloads]
-        digests = digests or [None] * effect.count
-        for counter, digest in enumerate(digests, effect.counter):
-            message = MessageId(node, incarnation, counter)
-            self.about(node, incarnation, time, Kind.PUBLISH, effect.topic, message, deps=deps, digest=digest)
-            deps = (message,)
+        def line(kind: str, time: float, *values: Any) -> None:
+            for event in unfold(kind, time, values):
+                keep(event)
 
-    def delivered(self, node: NodeId, incarnation: int, time: float, effect: Deliver) -> None:
-        source, source_incarnation, first = effect.message
-        for counter, payload in enumerate(effect.payloads, first):
-            message = MessageId(source, source_incarnation, counter)
-            self.about(node, incarnation, time, Kind.DELIVER, effect.topic, message, digest=digest_of(payload))
+        self._nodes[node] = recording = Recording(line)
+        return recording
 
-    def packet(
-        self, node: NodeId, incarnation: int, time: float, kind: str, peer: NodeId, carried: Any, **columns: Any
-    ) -> None:
-        batches = carried.carried()
-        columns |= {"peer": peer, "messages": sum(batch.messages for batch in batches)}
-        if len(batches) == 1:
-            ((topic, message, *_),) = batches
-            self.about(node, incarnation, time, kind, topic, message, **columns)
-        else:  # one row cannot name messages of several publishers
-            topics = {batch.topic for batch in batches}
-            self.row(node, incarnation, time, kind, topic=topics.pop() if len(topics) == 1 else None, **columns)
+    def asked(self, node: NodeId, now: float, given: Input, effects: Sequence[Effect]) -> None:
+        self.of(node).asked(now, given, effects)
 
-    def effect(
-        self,
-        node: NodeId,
-        incarnation: int,
-        time: float,
-        effect: Acknowledged | Failed | Cut | Subscribed | Unsubscribed | Gap | Observe,
-    ) -> None:
-        match effect:
-            case Acknowledged():
-                key = (node, incarnation, effect.topic)
-                first = self._acknowledged.get(key, 0) + 1
-                self._acknowledged[key] = effect.counter
-                for counter in range(first, effect.counter + 1):
-                    message = MessageId(node, incarnation, counter)
-                    self.about(node, incarnation, time, Kind.ACKNOWLEDGED, effect.topic, message)
-            case Failed():
-                for counter in range(effect.counter, effect.counter + effect.count):
-                    message = MessageId(node, incarnation, counter)
-                    self.about(node, incarnation, time, Kind.FAILED, effect.topic, message, detail=effect.reason)
-            case Cut():
-                self.row(node, incarnation, time, Kind.CUT, topic=effect.topic, cut=(effect.last_excluded,))
-            case Subscribed():
-                self.row(node, incarnation, time, Kind.SUBSCRIBED, topic=effect.topic, cut=effect.cut)
-            case Unsubscribed():
-                self.row(node, incarnation, time, Kind.UNSUBSCRIBED, topic=effect.topic)
-            case Gap():
-                for message in effect.missing:
-                    self.about(node, incarnation, time, Kind.GAP, effect.topic, message, detail=effect.reason)
-            case Observe():
-                self.observed(node, incarnation, time, effect)
-            case _:
-                assert_never(effect)
+    def effect(self, node: NodeId, now: float, effect: Effect) -> None:
+        self.of(node).effect(now, effect)
 
-    def observed(self, node: NodeId, incarnation: int, time: float, effect: Observe) -> None:
-        columns = {"topic": effect.topic, "peer": effect.peer, "detail": effect.detail or None}
-        if effect.message is not None:
-            columns |= dict(zip(("source", "source_incarnation", "counter"), effect.message, strict=True))
-        self.row(node, incarnation, time, Kind(effect.kind), **columns)
+    def packet(self, kind: Kind, node: NodeId, now: float, peer: NodeId, packet: Any, number: int, hops: int) -> None:
+        self.of(node).packet(kind, now, peer, packet, number, hops)

@@ -7,7 +7,7 @@ from random import Random
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
-from cubecast.protocol.effects import Acknowledged, Cut, Deliver, Failed, Gap, Observe, Subscribed, Unsubscribed
+from cubecast.protocol.effects import Deliver, Effect, Gap
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Family
 from cubecast.sim import fault_injection
@@ -69,16 +69,10 @@ class _Watching(Recorder):
         super().__init__(sink, receptions_only=True)
         self._asked = asked
 
-    def effect(
-        self,
-        node: NodeId,
-        incarnation: int,
-        time: float,
-        effect: Acknowledged | Failed | Cut | Subscribed | Unsubscribed | Gap | Observe,
-    ) -> None:
+    def effect(self, node: NodeId, now: float, effect: Effect) -> None:
         if type(effect) is Gap and not effect.missing:
-            self._asked.unnamed_gaps.append((node, incarnation, effect.topic, time))
-        super().effect(node, incarnation, time, effect)
+            self._asked.unnamed_gaps.append((node, self.of(node).incarnation, effect.topic, now))
+        super().effect(node, now, effect)
 
 
 @dataclass

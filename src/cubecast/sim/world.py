@@ -77,11 +77,11 @@ class World(Lives):
     def start(self) -> None:
         """Let every node start; settled members (known to their machines beforehand) are recorded as subscribed."""
         for node in self.machines:
-            self._record(node, Kind.START)
-            for topic in sorted(self.subscriptions[node]):
-                self._record(node, Kind.SUBSCRIBE, topic=topic)
-                self._record(node, Kind.SUBSCRIBED, topic=topic, cut=())
-            self._apply(node, self.machines[node].handle(self.now, Start()))
+            if self.recorder is not None:
+                self.recorder.of(node).started(self.now, self.incarnations[node])
+                for topic in sorted(self.subscriptions[node]):
+                    self.recorder.of(node).settled(self.now, topic)
+            self._apply(node, self._ask(node, Start()))
 
     def at(self, time: float, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the clock shows `time`."""
@@ -186,7 +186,8 @@ class World(Lives):
         if self._records_all or (packet.publication and self._records_packets):
             number, hops = self._under_way.pop(tie)
             self._cause = (packet, hops)
-            self._record_packet(Kind.RECEIVE, node, sender, packet, number, hops)
+            assert self.recorder is not None
+            self.recorder.packet(Kind.RECEIVE, node, self.now, sender, packet, number, hops)
         return packet
 
     def resume(self, node: NodeId) -> None:
@@ -201,7 +202,7 @@ class World(Lives):
     def finish(self) -> None:
         """Close every history: the run is over and nothing is under way."""
         for node in self.present():
-            self._record(node, Kind.QUIESCENT)
+            self._record_end(node, Kind.QUIESCENT)
 
     def has_agenda(self) -> bool:
         """Whether something else than timers and packets is still to come."""
@@ -244,8 +245,8 @@ class World(Lives):
             if self._records_packets:
                 # A lost packet gets a number too, for its `send` row; later copies share the number of the first.
                 number = copies[0] if copies else self._scheduler.next_tie()
-                if self._records_all:
-                    self._record_packet(Kind.SEND, node, peer, packet, number, hops)
+                if self._records_all and self.recorder is not None:
+                    self.recorder.packet(Kind.SEND, node, now, peer, packet, number, hops)
                 if recorded:
                     self._under_way.update(dict.fromkeys(copies, (number, hops)))
 
@@ -257,21 +258,21 @@ class World(Lives):
         if not at_once and statistics.held:
             statistics.release(node, effect.topic, effect.message, self.now)
         if self.recorder is not None:
-            self.recorder.delivered(node, self.incarnations[node], self.now, effect)
+            self.recorder.effect(node, self.now, effect)
         if self.on_deliver is not None:
             self.on_deliver(self.now, node, effect)
 
     def interpret(self, node: NodeId, effect: Any) -> None:
         """Everything that happens a few times per publication at most."""
-        incarnation, recorder = self.incarnations[node], self.recorder
+        if self.recorder is not None:
+            self.recorder.effect(node, self.now, effect)
         match effect:
             case Published():
+                incarnation = self.incarnations[node]
                 for counter in range(effect.counter, effect.counter + effect.count):
                     self.statistics.births[effect.topic, MessageId(node, incarnation, counter)] = self.now
                 self.statistics.published += effect.count
                 self.statistics.barrier.append(len(effect.dependencies))
-                if recorder is not None:
-                    recorder.published(node, incarnation, self.now, effect)
             case SetTimer():
                 self._set_timer(node, effect)
             case CancelTimer():
@@ -288,24 +289,16 @@ class World(Lives):
                 self.interests_known[node] = self.now
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
-                self._record_effect(node, effect)
-            case Acknowledged() | Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe():
-                self._record_effect(node, effect)
-            case Released():
-                pass  # publishers of a simulation wait for nothing
+            case Acknowledged() | Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe() | Released():
+                pass  # of interest to the trace only
             case _:
                 assert_never(effect)
 
     def _reincarnate(self, node: NodeId, effect: Reincarnated) -> None:
         self.interests_known.pop(node, None)
-        self._record(node, Kind.STOP)
-        before, self.incarnations[node] = self.incarnations[node], effect.incarnation
-        self._record(node, Kind.START, source=node, source_incarnation=before)
-        for topic in effect.topics:
-            self._record(node, Kind.SUBSCRIBE, topic=topic)
+        self.incarnations[node] = effect.incarnation
 
     def _match_interest(self, node: NodeId, effect: InterestMatched) -> None:
-        self._record(node, Kind.SUBSCRIBE if effect.on else Kind.UNSUBSCRIBE, topic=effect.topic)
         (self.subscriptions[node].add if effect.on else self.subscriptions[node].discard)(effect.topic)
 
     def _set_timer(self, node: NodeId, effect: SetTimer) -> None:
@@ -318,26 +311,9 @@ class World(Lives):
                 self.paused[node].append((self.now, 0, CALL, fire, ()))
                 return
             del self._timers[key]
-            self._apply(node, self.machines[node].handle(self.now, Timer(effect.timer)))
+            self._apply(node, self._ask(node, Timer(effect.timer)))
             if self._careful:
                 self.machines[node].invariants()
 
         self.at(max(effect.at, self.now), fire)
         token = self._timers[key] = self._scheduler.tie
-
-    # Recording
-
-    def _record(self, node: NodeId, kind: str, **columns: Any) -> None:
-        if self.recorder is not None:
-            self.recorder.row(node, self.incarnations[node], self.now, kind, **columns)
-
-    def _record_packet(self, kind: str, node: NodeId, peer: NodeId, packet: Any, packet_id: int, hops: int) -> None:
-        assert self.recorder is not None
-        columns = {"packet": packet_id, "bytes": len(packet.frame), "hops": hops}
-        self.recorder.packet(node, self.incarnations[node], self.now, kind, peer, packet, **columns)
-
-    def _record_effect(
-        self, node: NodeId, effect: Acknowledged | Failed | Cut | Subscribed | Unsubscribed | Gap | Observe
-    ) -> None:
-        if self.recorder is not None:
-            self.recorder.effect(node, self.incarnations[node], self.now, effect)

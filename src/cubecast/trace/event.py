@@ -9,12 +9,22 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.trace.schema import OLDEST_VERSION, PROPERTIES, SCHEMA_VERSION, WELL_FORMED, is_readable
 
 
+class Inside(NamedTuple):
+    """A message inside a packet."""
+
+    source: NodeId
+    incarnation: Incarnation
+    counter: Counter
+    topic: Topic | None = None
+    """None: that of the packet's row."""
+
+
 class Event(NamedTuple):
     """One row, fields in the schema's order; `run` is kept in the header and written into every row.
 
     A row about several messages does not exist: a batch of three is three `publish` rows and three `deliver` rows, an
     acknowledgement up to a counter is one row per message, a gap of two messages two rows. Only `send` and `receive`
-    speak of packets: they name the packet's first message and how many are inside.
+    speak of packets: they list all messages inside, and name the first one where all are of one publisher and topic.
     """
 
     node: NodeId
@@ -29,12 +39,15 @@ class Event(NamedTuple):
     deps: tuple[MessageId, ...] | None = None
     peer: NodeId | None = None
     packet: int | None = None
-    messages: int | None = None
+    messages: tuple[Inside, ...] | None = None
     bytes: int | None = None
     hops: int | None = None
     cut: tuple[MessageId, ...] | None = None
     detail: str | None = None
     digest: int | None = None
+    filter: str | None = None
+    attributes: str | None = None
+    peers: tuple[NodeId, ...] | None = None
 
 
 @dataclass(frozen=True)

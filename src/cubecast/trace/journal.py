@@ -10,19 +10,19 @@ rows are missing at its end, so that what others heard of the node afterwards is
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cubecast.errors import TraceError
-from cubecast.ids import MessageId, NodeId
+from cubecast.ids import NodeId
 from cubecast.trace.event import Event, RunInfo
-from cubecast.trace.partial import BASE, NOT_DECIDABLE, OFF, Restriction, Window, is_partial, windows
+from cubecast.trace.partial import NOT_DECIDABLE, Restriction, Window, is_partial, windows
+from cubecast.trace.rows import LINES, Unfolding
 from cubecast.trace.schema import Kind
 
 JOURNAL_SUFFIX = ".jsonl"
 LOST_SUFFIX = ".lost.jsonl"
-_KINDS = frozenset(map(str, Kind)) | {BASE, OFF}
 
 
 class JournalWriter:
@@ -64,98 +64,6 @@ class JournalWriter:
         self._path.unlink()
 
 
-@dataclass
-class _Node:
-    """Numbers the rows of a node's incarnations as they are unfolded."""
-
-    node: NodeId
-    incarnation: int = 0
-    time: float = 0.0
-    ended: bool = False
-    _seq: dict[int, int] = field(default_factory=dict)
-    _acknowledged: dict[tuple[int, str], int] = field(default_factory=dict)
-    _undelivered: set[tuple[str, int, int, int]] = field(default_factory=set)
-
-    def row(self, kind: str, **columns: Any) -> Event:
-        seq = self._seq.get(self.incarnation, 0)
-        self._seq[self.incarnation] = seq + 1
-        self.ended = kind in (Kind.STOP, Kind.QUIESCENT, Kind.CRASH)
-        return Event(self.node, self.incarnation, seq, self.time, str(kind), **columns)
-
-    def hole(self) -> None:
-        """Something is missing here."""
-        self._seq[self.incarnation] = self._seq.get(self.incarnation, 0) + 1
-
-    def about(self, kind: str, topic: str, message: MessageId, **columns: Any) -> Event:
-        source, incarnation, counter = message
-        names = {"topic": topic, "source": source, "source_incarnation": incarnation, "counter": counter}
-        return self.row(kind, **names, **columns)
-
-    def unfold(self, kind: str, values: list[Any]) -> Iterator[Event]:
-        """The rows that one line stands for."""
-        match kind, values:
-            case "base", _:
-                pass  # for whoever restricts the trace to what can be judged
-            case "off", _:
-                yield self.row(Kind.STOP)
-            case Kind.START, [incarnation]:
-                self.incarnation = incarnation
-                yield self.row(kind)
-            case Kind.START, [incarnation, before]:  # the same process goes on
-                self.incarnation = incarnation
-                yield self.row(kind, source=self.node, source_incarnation=before)
-            case Kind.UNDELIVERED, [topic, messages, peer]:
-                for one in messages:
-                    self._undelivered.add((topic, *one))
-                    yield self.about(kind, topic, MessageId(*one), peer=peer)
-            case Kind.PUBLISH, [topic, first, count, deps, *told]:
-                known = tuple(MessageId(*one) for one in deps)
-                for message, digest in zip(self._own(first, first + count - 1), _digests(told, count), strict=True):
-                    yield self.about(kind, topic, message, deps=known, digest=digest)
-                    known = (message,)
-            case Kind.DELIVER, [topic, source, incarnation, first, count, *told]:
-                for counter, digest in enumerate(_digests(told, count), first):
-                    yield self.about(kind, topic, MessageId(source, incarnation, counter), digest=digest)
-            case Kind.ACKNOWLEDGED, [topic, last]:
-                first = self._acknowledged.get((self.incarnation, topic), 0) + 1
-                self._acknowledged[self.incarnation, topic] = last
-                for message in self._own(first, last):
-                    if (topic, *message) not in self._undelivered:  # else its publisher knows better
-                        yield self.about(kind, topic, message)
-            case Kind.FAILED, [topic, first, count, reason]:
-                for message in self._own(first, first + count - 1):
-                    yield self.about(kind, topic, message, detail=reason)
-            case Kind.GAP, [topic, missing, reason]:
-                # One that names no message, at the end of an incarnation, is told by the rows `stop` and `start`.
-                for one in missing:
-                    yield self.about(kind, topic, MessageId(*one), detail=reason)
-            case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):
-                yield self.row(kind, topic=topic, cut=tuple(MessageId(*one) for one in cut))
-            case ((Kind.SEND | Kind.RECEIVE), [peer, topic, message, messages, size]):
-                columns = {"peer": peer, "messages": messages, "bytes": size}
-                yield self.row(kind, topic=topic, **_identity(message), **columns)
-            case _, [topic, message, peer, detail]:
-                yield self.row(Kind(kind), topic=topic, peer=peer, detail=detail or None, **_identity(message))
-            case _, [topic]:
-                yield self.row(Kind(kind), topic=topic)
-            case _:
-                yield self.row(Kind(kind))
-
-    def _own(self, first: int, last: int) -> Iterator[MessageId]:
-        for counter in range(first, last + 1):
-            yield MessageId(self.node, self.incarnation, counter)
-
-
-def _digests(told: list[list[int]], count: int) -> list[int] | list[None]:
-    """The digests at the end of a line; journals of older programs have none."""
-    return told[0] if told and told[0] else [None] * count
-
-
-def _identity(message: list[int] | None) -> dict[str, int]:
-    names = ("source", "source_incarnation", "counter")
-    return {} if message is None else dict(zip(names, message, strict=True))
-
-
 def _lines(path: Path) -> Iterator[list[Any]]:
     """Whole lines; a torn last one is left out, anything else that is damaged is an error."""
     with path.open("rb") as file:
@@ -166,7 +74,7 @@ def _lines(path: Path) -> Iterator[list[Any]]:
                 found = json.loads(line)
             except ValueError:
                 found = None
-            if not isinstance(found, list) or len(found) < 2 or str(found[0]) not in _KINDS:
+            if not isinstance(found, list) or len(found) < 2 or str(found[0]) not in LINES:
                 raise TraceError(f"{path}, line {number}: this is not a line of a journal")
             yield found
 
@@ -181,13 +89,12 @@ def journals(directory: Path) -> dict[NodeId, list[Path]]:
 
 def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
     """A node's history from its journals."""
-    state = _Node(node)
+    state = Unfolding(node)
     for path in paths:
         state.ended = True
         state.incarnation = int(path.name.split("-")[2])
         for kind, time, *values in _lines(path):
-            state.time = time
-            yield from state.unfold(kind, values)
+            yield from state.unfold(kind, time, values)
         if path.name.endswith(LOST_SUFFIX):
             state.hole()
             yield state.row(Kind.STOP, detail="the journal could not be written any more; the node went on")

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
-from cubecast.trace.event import Event
+from cubecast.trace.event import Event, Inside
 from cubecast.trace.schema import Kind
 
-BASE, OFF = "base", "off"
-"""Lines of a journal that are no rows: what was before it; that it was switched off."""
 NOT_DECIDABLE = ("P13",)
 
 Life = tuple[NodeId, int]
@@ -84,6 +82,8 @@ class Restriction:
 
     def _kept(self, event: Event) -> Event | None:
         topic = event.topic
+        if event.messages is not None:
+            event = event._replace(messages=tuple(self._inside(topic, event.messages)))
         if topic is None:
             return event
         if event.cut is not None:
@@ -98,6 +98,13 @@ class Restriction:
             return event._replace(counter=message.counter)
         is_packet = event.kind in (Kind.SEND, Kind.RECEIVE)
         return event._replace(source=None, source_incarnation=None, counter=None) if is_packet else None
+
+    def _inside(self, topic: Topic | None, messages: Iterable[Inside]) -> Iterator[Inside]:
+        for one in messages:
+            name = one.topic or topic
+            kept = None if name is None else self._within(name, MessageId(*one[:3]))
+            if kept is not None:
+                yield one._replace(counter=kept.counter)
 
     def _within(self, topic: Topic, message: MessageId) -> MessageId | None:
         window = self._window(message)

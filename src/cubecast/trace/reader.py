@@ -10,14 +10,26 @@ import pyarrow.parquet as pq
 
 from cubecast.errors import TraceError, TruncatedTraceError
 from cubecast.ids import MessageId
-from cubecast.trace.event import Event, RunInfo
-from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, FILE_SUFFIX, MESSAGE_IDS, RUN_FILE, lacks
+from cubecast.trace.event import Event, Inside, RunInfo
+from cubecast.trace.schema import (
+    COLUMN_NAMES,
+    COLUMNS,
+    CONTENTS,
+    COUNTS_MESSAGES,
+    FILE_SUFFIX,
+    LISTS,
+    MESSAGE_IDS,
+    MOST_COUNTED,
+    NODE_IDS,
+    RUN_FILE,
+    lacks,
+)
 
 _PLACE: Final = ("node", "incarnation", "seq")
-_WORDS: Final = ("run", "kind", "topic")
-_LISTS: Final = ("deps", "cut")
+_WORDS: Final = ("run", "kind", "topic", "filter", "attributes")
+_IDS: Final = ("deps", "cut")
 _JUDGED: Final = frozenset(
-    {*_PLACE, *_WORDS, *_LISTS, "source", "source_incarnation", "counter", "messages", "digest"},
+    {*_PLACE, *_WORDS, *_IDS, "source", "source_incarnation", "counter", "messages", "digest"},
 )
 _STRINGS: Final = (pa.types.is_string, pa.types.is_large_string)
 _FITTING: Final[dict[str, tuple[Callable[[pa.DataType], bool], ...]]] = {
@@ -25,12 +37,20 @@ _FITTING: Final[dict[str, tuple[Callable[[pa.DataType], bool], ...]]] = {
     "int32": (pa.types.is_integer,),
     "int64": (pa.types.is_integer,),
     "double": (pa.types.is_floating, pa.types.is_integer),
-    MESSAGE_IDS: (pa.types.is_list, pa.types.is_large_list),
+    **dict.fromkeys(LISTS, (pa.types.is_list, pa.types.is_large_list)),
 }
 """What a column may be in a file: wider numbers are read as they are declared."""
-_ID = pa.struct([("source", pa.int32()), ("source_incarnation", pa.int32()), ("counter", pa.int64())])
-_ARROW: Final = {"string": pa.string(), "int32": pa.int32(), "int64": pa.int64(), "double": pa.float64()}
-_TYPES: Final = {name: _ARROW.get(kind, pa.list_(_ID)) for name, kind, _ in COLUMNS}
+_ID = [("source", pa.int64()), ("source_incarnation", pa.int32()), ("counter", pa.int64())]
+_ARROW: Final = {
+    "string": pa.string(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "double": pa.float64(),
+    MESSAGE_IDS: pa.list_(pa.struct(_ID)),
+    CONTENTS: pa.list_(pa.struct([("topic", pa.string()), *_ID])),
+    NODE_IDS: pa.list_(pa.int64()),
+}
+_TYPES: Final = {name: _ARROW[kind] for name, kind, _ in COLUMNS}
 
 
 class Trace(NamedTuple):
@@ -68,7 +88,11 @@ def _read_file(path: Path, info: RunInfo) -> Iterator[Event]:
         _refuse_other_shapes(path, info.schema_version, table.schema)
         for name in set(COLUMN_NAMES).difference(table.column_names):  # older traces lack what came later
             table = table.append_column(name, pa.nulls(table.num_rows))
-        columns = {name: _as_declared(table.column(name), name) for name in COLUMN_NAMES}
+        counted = info.schema_version <= COUNTS_MESSAGES
+        columns = {
+            name: _as_declared(table.column(name), name, pa.int32() if counted and name == "messages" else _TYPES[name])
+            for name in COLUMN_NAMES
+        }
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise TruncatedTraceError(
@@ -81,8 +105,14 @@ def _read_file(path: Path, info: RunInfo) -> Iterator[Event]:
     if any(columns[name].null_count for name in _PLACE):
         raise TruncatedTraceError(f"{path} is damaged: rows without node, incarnation or seq belong to no log")
     values = {name: _values(columns[name]) for name in Event._fields}
-    for name in _LISTS:
+    for name in _IDS:
         values[name] = [_ids(value, path, name) for value in values[name]]
+    values["peers"] = [value if value is None else tuple(value) for value in values["peers"]]
+    if counted:
+        first = zip(*(values[name] for name in ("source", "source_incarnation", "counter")), strict=True)
+        values["messages"] = [_counted(*one) for one in zip(first, values["messages"], strict=True)]
+    else:
+        values["messages"] = [_contents(value) for value in values["messages"]]
     return map(Event._make, zip(*(values[name] for name in Event._fields), strict=True))
 
 
@@ -93,18 +123,19 @@ def _refuse_other_shapes(path: Path, version: int, schema: pa.Schema) -> None:
     for name, kind, _ in COLUMNS:
         found = schema.field(name).type if name in schema.names else pa.null()
         value = found.value_type if pa.types.is_dictionary(found) else found
-        if not (pa.types.is_null(value) or any(fits(value) for fits in _FITTING[kind])):
-            raise TraceError(f"{path} has {found} in column {name!r} where this schema version has {kind}")
+        declared = "int32" if name == "messages" and version <= COUNTS_MESSAGES else kind
+        if not (pa.types.is_null(value) or any(fits(value) for fits in _FITTING[declared])):
+            raise TraceError(f"{path} has {found} in column {name!r} where this schema version has {declared}")
 
 
-def _as_declared(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def _as_declared(column: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.ChunkedArray:
     """As the schema has it; what cannot be told so (a number too large, text that is no UTF-8) raises ArrowInvalid.
 
     Only in the columns that verdicts depend on: nobody is judged by a detail.
     """
     if name not in _JUDGED:
         return column
-    declared = column.cast(_TYPES[name])
+    declared = column.cast(kind)
     if name in _WORDS:
         declared.validate(full=True)
     return declared
@@ -126,3 +157,22 @@ def _ids(value: list[dict[str, int] | None] | None, path: Path, name: str) -> tu
             raise TruncatedTraceError(f"{path} is damaged: a message in {name!r} lacks a part of its name")
         ids.append(MessageId(one["source"], one["source_incarnation"], one["counter"]))
     return tuple(ids)
+
+
+def _contents(value: list[dict[str, Any] | None] | None) -> tuple[Inside, ...] | None:
+    """What lacks a part of its name tells nothing."""
+    if value is None:
+        return None
+    ids = ((*(one[name] for name, _ in _ID), one["topic"]) for one in value if one is not None)
+    return tuple(Inside(*one) for one in ids if None not in one[:3])
+
+
+def _counted(first: tuple[int | None, ...], count: int | None) -> tuple[Inside, ...] | None:
+    """What an older trace's packet holds: the named message and the next ones of its publisher."""
+    source, incarnation, counter = first
+    if count is None:
+        return None
+    if source is None or incarnation is None or counter is None:
+        return ()
+    inside = max(1, min(count, MOST_COUNTED))
+    return tuple(Inside(source, incarnation, one) for one in range(counter, counter + inside))

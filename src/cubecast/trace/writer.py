@@ -12,20 +12,23 @@ import pyarrow.parquet as pq
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId, NodeId
-from cubecast.trace.event import Event, RunInfo
-from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, FILE_SUFFIX, MESSAGE_IDS, RUN_FILE
+from cubecast.trace.event import Event, Inside, RunInfo
+from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, CONTENTS, FILE_SUFFIX, MESSAGE_IDS, NODE_IDS, RUN_FILE
 
 _ID_FIELDS = [
-    pa.field("source", pa.int32()),
+    pa.field("source", pa.int64()),
     pa.field("source_incarnation", pa.int32()),
     pa.field("counter", pa.int64()),
 ]
+_INSIDE_FIELDS = [pa.field("topic", pa.string()), *_ID_FIELDS]
 _ARROW_TYPES = {
     "string": pa.string(),
     "int32": pa.int32(),
     "int64": pa.int64(),
     "double": pa.float64(),
     MESSAGE_IDS: pa.list_(pa.struct(_ID_FIELDS)),
+    CONTENTS: pa.list_(pa.struct(_INSIDE_FIELDS)),
+    NODE_IDS: pa.list_(pa.int64()),
 }
 ARROW_SCHEMA = pa.schema([pa.field(name, _ARROW_TYPES[kind], nullable) for name, kind, nullable in COLUMNS])
 
@@ -96,14 +99,19 @@ def table_of(run: str, rows: Sequence[Event]) -> pa.Table:
     arrays = []
     for field in ARROW_SCHEMA:
         values = columns.get(field.name, [])
-        arrays.append(_id_lists(values) if pa.types.is_list(field.type) else pa.array(values, field.type))
+        is_struct = pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)
+        arrays.append(_id_lists(values, field.type) if is_struct else pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=ARROW_SCHEMA)
 
 
-def _id_lists(values: Sequence[Sequence[MessageId] | None]) -> pa.Array:
+_PARTS = {"source": 0, "source_incarnation": 1, "counter": 2, "topic": 3}
+"""Where `MessageId` and `Inside` have what."""
+
+
+def _id_lists(values: Sequence[Sequence[MessageId | Inside] | None], kind: pa.ListType) -> pa.Array:
     """Lists of message ids, built column-wise: a hundred times faster than from dictionaries."""
     offsets: list[int | None] = []
-    flat: list[MessageId] = []
+    flat: list[MessageId | Inside] = []
     end = 0
     for ids in values:
         offsets.append(None if ids is None else end)
@@ -111,11 +119,10 @@ def _id_lists(values: Sequence[Sequence[MessageId] | None]) -> pa.Array:
             flat.extend(ids)
             end += len(ids)
     offsets.append(end)
-    parts = [pa.array([part[i] for part in flat], field.type) for i, field in enumerate(_ID_FIELDS)]
+    fields = list(kind.value_type)
+    parts = [pa.array([one[_PARTS[field.name]] for one in flat], field.type) for field in fields]
     return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.StructArray.from_arrays(parts, fields=_ID_FIELDS),
-        type=_ARROW_TYPES[MESSAGE_IDS],
+        pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(parts, fields=fields), type=kind
     )
 
 

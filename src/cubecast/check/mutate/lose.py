@@ -127,7 +127,7 @@ def held_for_ever(study: Study, rng: random.Random) -> list[Event] | None:
     for view in study.views:
         if not view.sigma.correct:
             continue
-        received = {message_of(row) for row in view.sigma.receives}
+        received = view.sigma.received
         log = view.sigma.log
         elsewhere = [m for m, row in study.facts.topics[view.sigma.topic].deliveries if study.log(row) is log.rows]
         choices += [(view.sigma.deliveries[m],) for m in view.messages if m in received and elsewhere.count(m) == 1]

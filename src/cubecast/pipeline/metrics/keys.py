@@ -21,5 +21,15 @@ def is_kind(*kinds: Kind) -> Column:
 
 
 def carries_publication() -> Column:
-    """On send and receive rows: control packets name no topic, and no message."""
-    return F.col("topic").isNotNull() & F.col("counter").isNotNull()
+    """On send and receive rows: control packets have no message inside."""
+    return messages_inside() > 0
+
+
+def is_named() -> Column:
+    return F.col("source").isNotNull() & F.col("source_incarnation").isNotNull() & F.col("counter").isNotNull()
+
+
+def messages_inside() -> Column:
+    """How many; a row that lists none holds the one that it names."""
+    alone = F.when(is_named() & F.col("topic").isNotNull(), 1).otherwise(0)
+    return F.when(F.col("messages").isNotNull(), F.size("messages")).otherwise(alone)

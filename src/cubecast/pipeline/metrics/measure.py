@@ -50,8 +50,7 @@ def measure_events(
     service = [(h.run, h.transmission_time, h.queued_control) for h in headers if h.transmission_time]
     tell("counting packets")
     totals = {row.run: row.asDict() for row in traffic(events).collect()}
-    most = max((total.pop("highest") or 0 for total in totals.values()), default=0)
-    stage = tables.stages(events, spark.createDataFrame(service, SERVICE_DDL), most)
+    stage = tables.stages(events, spark.createDataFrame(service, SERVICE_DDL))
     lasted = [(run, total["ended_at"] - total["began_at"]) for run, total in totals.items()]
     spans = spark.createDataFrame([(run, span or None) for run, span in lasted], "run string, span double")
     per_node = tables.nodes(stage, spans, [run for run, _, _ in service]).persist()

@@ -11,7 +11,7 @@ transmission time (a live system), only the first reading exists.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cubecast.pipeline.metrics.keys import NODE, carries_publication, is_kind
+from cubecast.pipeline.metrics.keys import MESSAGE, NODE, carries_publication, is_kind
 from cubecast.trace.schema import Kind
 
 _ROUNDING = 1e-6
@@ -31,7 +31,7 @@ def output_queue(events: DataFrame, service: DataFrame) -> DataFrame:
     history = Window.partitionBy(*NODE).orderBy("seq")
     so_far = history.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     each = F.col("transmission_time")
-    sends = events.select(*NODE, "seq", "time", "kind", "topic", "counter").where(is_kind(Kind.SEND))
+    sends = events.select(*NODE, *MESSAGE[1:], "seq", "time", "kind", "messages").where(is_kind(Kind.SEND))
     return (
         sends.join(F.broadcast(service.select("run", "transmission_time", "queued_control")), on="run", how="inner")
         .where(F.col("queued_control") | carries_publication())

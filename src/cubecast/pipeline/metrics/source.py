@@ -9,21 +9,24 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cubecast.errors import TraceError
 from cubecast.pipeline.layout import file_footer
 from cubecast.pipeline.metrics.headers import Header, header_of
+from cubecast.pipeline.metrics.keys import is_named
 from cubecast.pipeline.staging import Run
-from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, MESSAGE_IDS, RUN_FILE
+from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, CONTENTS, LISTS, MESSAGE_IDS, MOST_COUNTED, NODE_IDS, RUN_FILE
 
 _SPARK_TYPES = {
     "string": "string",
     "int32": "int",
     "int64": "bigint",
     "double": "double",
-    MESSAGE_IDS: "array<struct<source:int,source_incarnation:int,counter:bigint>>",
+    MESSAGE_IDS: "array<struct<source:bigint,source_incarnation:int,counter:bigint>>",
+    CONTENTS: "array<struct<topic:string,source:bigint,source_incarnation:int,counter:bigint>>",
+    NODE_IDS: "array<bigint>",
 }
 ABSENT = "absent"
 TRACE_DDL = ", ".join(f"{name} {_SPARK_TYPES[kind]}" for name, kind, _ in COLUMNS)
@@ -64,13 +67,9 @@ def _read_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     shapes: defaultdict[str, list[str]] = defaultdict(list)
     for path in paths:
         found = pq.read_schema(path)
-        kinds = [
-            str(found.field(name).type) if name in found.names else ABSENT
-            for name, kind, _ in COLUMNS
-            if kind != MESSAGE_IDS
-        ]
+        kinds = [_shape(found.field(name).type) if name in found.names else ABSENT for name, _, _ in COLUMNS]
         shapes[" ".join(kinds)].append(path)
-    declared = " ".join(kind for _, kind, _ in COLUMNS if kind != MESSAGE_IDS)
+    declared = " ".join("list" if kind in LISTS else kind for _, kind, _ in COLUMNS)
     frames = []
     for shape, some in shapes.items():
         if shape == declared:
@@ -78,9 +77,27 @@ def _read_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         else:
             read = spark.read.parquet(*some)
             have = {name: F.col(name) for name in read.columns}
+            if read.schema["messages"].dataType.typeName() in ("integer", "long", "short", "byte"):
+                have["messages"] = _counted()
             casts = (have.get(name, F.lit(None)).cast(_SPARK_TYPES[kind]).alias(name) for name, kind, _ in COLUMNS)
             frames.append(read.select(*casts))
     return reduce(DataFrame.unionByName, frames)
+
+
+def _shape(kind: pa.DataType) -> str:
+    return "list" if pa.types.is_list(kind) or pa.types.is_large_list(kind) else str(kind)
+
+
+def _counted() -> Column:
+    """What the packets of an older trace hold: the message that the row names and the next ones of its publisher."""
+    more = F.greatest(F.least(F.coalesce("messages", F.lit(1)), F.lit(MOST_COUNTED)), F.lit(1)) - 1
+    counters = F.sequence(F.col("counter"), F.col("counter") + more)
+
+    def inside(counter: Column) -> Column:
+        names = F.lit(None).cast("string").alias("topic"), F.col("source"), F.col("source_incarnation")
+        return F.struct(*names, counter.alias("counter"))
+
+    return F.when(is_named(), F.transform(counters, inside))
 
 
 def measurable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:

@@ -55,10 +55,10 @@ class Stages(NamedTuple):
     queue: DataFrame
 
 
-def stages(events: DataFrame, service: DataFrame, highest: int) -> Stages:
-    """`service`: run, transmission_time, queued_control, for the runs that have an output queue. `highest`: counter."""
+def stages(events: DataFrame, service: DataFrame) -> Stages:
+    """`service`: run, transmission_time, queued_control, for the runs that have an output queue."""
     packets = publication_packets(events).persist()
-    trips = journeys(events, packets, publications(events), highest).persist()
+    trips = journeys(events, packets, publications(events)).persist()
     return Stages(events, packets, trips, transits(events).persist(), output_queue(events, service).persist())
 
 

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cubecast.pipeline.metrics.journeys import remote
-from cubecast.pipeline.metrics.keys import MESSAGE, carries_publication, is_kind
+from cubecast.pipeline.metrics.keys import MESSAGE, carries_publication, is_kind, messages_inside
 from cubecast.trace.schema import Kind
 
 COUNTS = (
@@ -17,13 +17,13 @@ def traffic(events: DataFrame) -> DataFrame:
     """Counts per run. A packet to k peers is k packets; `messages_sent` and `aggregated_packets` speak of publications.
 
     → run, nodes, published, deliveries, packets, publication_packets, control_packets, aggregated_packets,
-    messages_sent, bytes, gaps, discards, failed, events, began_at, ended_at, highest (counter published)
+    messages_sent, bytes, gaps, discards, failed, events, began_at, ended_at
     """
     sent = is_kind(Kind.SEND)
     useful = sent & carries_publication()
-    messages = F.coalesce("messages", F.lit(1))
+    messages = messages_inside()
     return (
-        events.select("run", "node", "kind", "time", "topic", "counter", "messages", "bytes")
+        events.select(*MESSAGE, "node", "kind", "time", "messages", "bytes")
         .groupBy("run")
         .agg(
             F.count_distinct("node").alias("nodes"),
@@ -41,19 +41,16 @@ def traffic(events: DataFrame) -> DataFrame:
             F.count("*").alias("events"),
             F.min("time").alias("began_at"),
             F.max("time").alias("ended_at"),
-            F.max(F.when(is_kind(Kind.PUBLISH), F.col("counter"))).alias("highest"),
         )
-        .select("run", *COUNTS, "began_at", "ended_at", "highest")
+        .select("run", *COUNTS, "began_at", "ended_at")
     )
 
 
 def packet_sizes(packets: DataFrame) -> DataFrame:
     """Messages and bytes of every packet sent with a publication. → run, metric, value"""
-    sizes = F.create_map(
-        F.lit("messages_per_packet"), F.coalesce("messages", F.lit(1)), F.lit("bytes_per_packet"), F.col("bytes")
-    )
+    sizes = F.create_map(F.lit("messages_per_packet"), messages_inside(), F.lit("bytes_per_packet"), F.col("bytes"))
     return (
-        packets.select("run", "kind", "messages", "bytes")
+        packets.select(*MESSAGE, "kind", "messages", "bytes")
         .where(is_kind(Kind.SEND))
         .select("run", F.explode(sizes).alias("metric", "value"))
         .where(F.col("value").isNotNull())
@@ -66,7 +63,8 @@ def unwanted(packets: DataFrame) -> DataFrame:
 
     → run, receptions, false_positives, relays
     """
-    relaying = is_kind(Kind.SEND) & ~F.col("subscribed") & (F.col("node") != F.col("source"))
+    foreign = F.coalesce(F.col("node") != F.col("source"), F.lit(True))  # messages of several publishers
+    relaying = is_kind(Kind.SEND) & ~F.col("subscribed") & foreign
     received = is_kind(Kind.RECEIVE)
     return (
         packets.select("run", "node", "kind", "source", "subscribed")

@@ -151,7 +151,7 @@ class Delta(Handlers):
         first = self._counters.get(topic, 0) + 1
         self._counters[topic] = first + len(payloads) - 1
         message = MessageId(self.node, self.incarnation, first)
-        published = Published(topic, first, len(payloads), ())
+        published = Published(topic, first, len(payloads), (), payloads, attributes)
         return [published, *self._event(DeltaEvent(topic, message, attributes, payloads), None)]
 
     def _event(self, event: DeltaEvent, side: NodeId | None) -> Effects:

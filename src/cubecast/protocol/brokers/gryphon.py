@@ -88,7 +88,7 @@ class Gryphon(Handlers):
         self._counters[topic] = first + len(payloads) - 1
         event = {**(attributes or {}), "topic": topic}
         packet = GryphonPublish(topic, MessageId(self.node, self.incarnation, first), event, tuple(payloads))
-        return [Published(topic, first, len(payloads), ()), *self._climb_event(packet)]
+        return [Published(topic, first, len(payloads), (), payloads, event), *self._climb_event(packet)]
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         if sender != self._up and sender not in self._down:

@@ -276,7 +276,8 @@ class LoCaPS(Handlers):
             self._first = self._first or waiting.publisher
             self._tables.ads[waiting.publisher].count = waiting.last
             count = len(waiting.payloads)
-            told.append(Published(waiting.topic, waiting.last - count + 1, count, ()))
+            first = waiting.last - count + 1
+            told.append(Published(waiting.topic, first, count, (), waiting.payloads, waiting.attributes))
         self._substrate.post((waiting, None))
 
     def _tell(self, told: Effects) -> None:

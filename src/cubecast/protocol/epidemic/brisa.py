@@ -154,7 +154,7 @@ class Brisa(Handlers):
         if flow is None:
             flow = self.flows[key] = self.flow_type(self, key, 0)
             flow.open()
-        self._effects.append(Published(topic, flow.have + 1, len(payloads), ()))
+        self._effects.append(Published(topic, flow.have + 1, len(payloads), (), payloads))
         flow.publish(tuple(payloads))
         self._unreleased[key] = None
         self._release()

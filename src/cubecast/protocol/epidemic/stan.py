@@ -221,7 +221,7 @@ class Stan(Handlers):
             raise LocalProtocolError(f"{topic!r} is not subscribed here: only members publish; nothing was sent")
         first = self._published.get(topic, 0) + 1
         self._published[topic] = first + len(payloads) - 1
-        self._effects.append(Published(topic, first, len(payloads), ()))
+        self._effects.append(Published(topic, first, len(payloads), (), payloads))
         packet = Flooded(topic, MessageId(self.node, self.incarnation, first), tuple(payloads))
         self._on_flooded(self.node, packet, self.overlays[topic])
         return self._take()

@@ -9,33 +9,47 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cubecast.errors import TraceError
-from cubecast.trace.schema import Kind
+from cubecast.trace.schema import MOST_COUNTED, Kind
 
 ABSENT = np.iinfo(np.int64).min
 """What an integer column holds where the trace has null: pandas would turn the whole column into floats."""
 _WHOLE = ("node", "incarnation", "seq", "source", "source_incarnation", "counter", "peer", "packet")
-_SIZES = ("messages", "bytes", "hops")
-COLUMNS = (*_WHOLE, *_SIZES, "time", "kind", "topic", "deps")
+_SIZES = ("bytes", "hops")
+COLUMNS = (*_WHOLE, *_SIZES, "time", "kind", "topic", "deps", "messages")
 MESSAGE = ["topic", "source", "source_incarnation", "counter"]
+_CONTENTS = pa.list_(pa.struct([(name, pa.string() if name == "topic" else pa.int64()) for name in MESSAGE]))
 
 
-def read_rows(paths: Sequence[str]) -> pd.DataFrame:
-    """Rows of all files → the columns above, `topic` as a number (−1: none), `deps` as its length, and `log`.
+def read_rows(paths: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of all files → the columns above, `topic` as a number (−1: none), `deps` as its length, `messages` as how
+    many are inside a packet, and `log`; and what is inside packets → the columns of MESSAGE, by the row of the packet.
 
     Sorted by log and `seq`. Rows without node, incarnation or seq belong to no log and are left out.
     """
-    table = pa.concat_tables([_read(path) for path in paths])
+    table = pa.concat_tables([_read(path) for path in paths]).combine_chunks()
     frame = {name: pc.fill_null(table.column(name), ABSENT).to_numpy() for name in (*_WHOLE, *_SIZES)}
     frame["time"] = table.column("time").to_numpy()
     frame["kind"] = table.column("kind").to_numpy(zero_copy_only=False)
-    topics = table.column("topic").combine_chunks().dictionary_encode()
-    frame["topic"] = pc.fill_null(topics.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    lists = table.column("messages").combine_chunks()
+    inside = lists.flatten()
+    told = pc.struct_field(inside, "topic")
+    words = pa.chunked_array([*table.column("topic").chunks, told]).combine_chunks().dictionary_encode()
+    topics = pc.fill_null(words.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    frame["topic"] = topics[: table.num_rows]
     frame["deps"] = pc.fill_null(table.column("deps"), 0).to_numpy().astype(np.int64)
+    frame["messages"] = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     rows = pd.DataFrame(frame)
     placed = (rows["node"] != ABSENT) & (rows["incarnation"] != ABSENT) & (rows["seq"] != ABSENT)
-    rows = rows[placed].sort_values(["node", "incarnation", "seq"], kind="stable", ignore_index=True)
+    rows = rows[placed].sort_values(["node", "incarnation", "seq"], kind="stable")
+    place = np.full(table.num_rows, -1)
+    place[rows.index] = np.arange(len(rows))
+    owner = np.repeat(np.arange(table.num_rows), frame["messages"])
+    ids = {name: pc.struct_field(inside, name).to_numpy(zero_copy_only=False) for name in MESSAGE[1:]}
+    own = topics[table.num_rows :]
+    contents = pd.DataFrame({"topic": np.where(own < 0, frame["topic"][owner], own), **ids}, index=place[owner])
+    rows = rows.reset_index(drop=True)
     rows["log"] = rows.groupby(["node", "incarnation"], sort=False).ngroup()
-    return rows
+    return rows, contents[contents.index >= 0]
 
 
 def _read(path: str) -> pa.Table:
@@ -48,10 +62,34 @@ def _read(path: str) -> pa.Table:
         columns["time"] = table.column("time").cast(pa.float64())
         deps = table.column("deps")
         columns["deps"] = deps.cast(pa.int64()) if pa.types.is_null(deps.type) else pc.list_value_length(deps)
+        columns["messages"] = _contents(table, columns).cast(_CONTENTS)
         return pa.table(columns)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise TraceError(f"{path} cannot be read to its end ({reason}); the trace was cut short or damaged") from None
+
+
+def _contents(table: pa.Table, columns: dict[str, pa.ChunkedArray]) -> pa.Array:
+    """What is inside each packet. Where a row does not list it: the message that it names, and as many more of its
+    publisher as an older trace's count says."""
+    column = table.column("messages").combine_chunks()
+    listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    if listed and not column.null_count:
+        return column
+    parts = [columns[name].combine_chunks() for name in MESSAGE[1:]]
+    packet = pc.is_in(columns["kind"].combine_chunks(), pa.array([Kind.SEND.value, Kind.RECEIVE.value]))
+    named = np.logical_and.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in parts])
+    named &= packet.to_numpy(zero_copy_only=False) & columns["topic"].combine_chunks().is_valid().to_numpy(False)
+    count = np.ones(table.num_rows, np.int64)
+    if not listed and not pa.types.is_null(column.type):
+        count = np.clip(pc.fill_null(column.cast(pa.int64()), 1).to_numpy(zero_copy_only=False), 1, MOST_COUNTED)
+    count = np.where(named, count, 0)
+    ends = np.cumsum(count)
+    ids = [np.repeat(pc.fill_null(part, 0).to_numpy(zero_copy_only=False), count) for part in parts]
+    ids[2] = ids[2] + np.arange(len(ids[2])) - np.repeat(ends - count, count)
+    inside = pa.StructArray.from_arrays([pa.nulls(len(ids[0]), pa.string()), *map(pa.array, ids)], names=MESSAGE)
+    alone = pa.ListArray.from_arrays(pa.array(np.concatenate(([0], ends)), pa.int32()), inside).cast(_CONTENTS)
+    return pc.coalesce(column.cast(_CONTENTS), alone) if listed else alone
 
 
 def of_kind(rows: pd.DataFrame, *kinds: Kind) -> pd.Series:
@@ -59,8 +97,8 @@ def of_kind(rows: pd.DataFrame, *kinds: Kind) -> pd.Series:
 
 
 def carries_publication(rows: pd.DataFrame) -> pd.Series:
-    """On send and receive rows: control packets name no topic, and no message."""
-    return (rows["topic"] >= 0) & (rows["counter"] != ABSENT)
+    """On send and receive rows: control packets have no message inside."""
+    return rows["messages"] > 0
 
 
 def known(values: pd.Series, otherwise: int) -> pd.Series:

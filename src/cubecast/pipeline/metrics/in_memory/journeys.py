@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cubecast.pipeline.metrics.in_memory.events import ABSENT, MESSAGE, carries_publication, known, of_kind, remote
+from cubecast.pipeline.metrics.in_memory.events import ABSENT, MESSAGE, carries_publication, of_kind, remote
 from cubecast.trace.schema import Kind
 
 _WHO_WHAT = ["log", "node", "incarnation", *MESSAGE]
@@ -23,42 +23,29 @@ def publication_packets(rows: pd.DataFrame) -> pd.DataFrame:
     return some.drop(columns="state").assign(subscribed=subscribed.astype(bool))
 
 
-def journeys(rows: pd.DataFrame, packets: pd.DataFrame) -> pd.DataFrame:
+def journeys(rows: pd.DataFrame, packets: pd.DataFrame, contents: pd.DataFrame) -> pd.DataFrame:
     """One row per publication and node it reached: published, first received, delivered; what is unknown is NaN."""
     published = rows[of_kind(rows, Kind.PUBLISH)].groupby(MESSAGE, sort=False)["time"].min().rename("published_at")
-    arrivals = _arrivals(packets, published)
-    first = arrivals.sort_values("place", kind="stable").drop_duplicates(_WHO_WHAT)
-    copies = arrivals.groupby(_WHO_WHAT, sort=False)["copy"].sum().rename("copies")
+    arrivals = _arrivals(packets, contents)
+    first = arrivals.sort_values("seq", kind="stable").drop_duplicates(_WHO_WHAT)
+    copies = arrivals.groupby(_WHO_WHAT, sort=False).size().rename("copies")
     delivered = rows.loc[of_kind(rows, Kind.DELIVER), [*_WHO_WHAT, "seq", "time"]].drop_duplicates(_WHO_WHAT)
     delivered = delivered.rename(columns={"seq": "delivered_seq", "time": "delivered_at"})
-    trips = first.drop(columns="copy").merge(delivered, on=_WHO_WHAT, how="outer")
+    trips = first.merge(delivered, on=_WHO_WHAT, how="outer")
     trips = trips.merge(copies, on=_WHO_WHAT, how="left").merge(published, on=MESSAGE, how="left")
-    arrived = trips["came_at"].notna()
-    believable = arrived & (trips["inferred"].eq(False) | (trips["came_at"] >= trips["published_at"]))
-    trips["received_at"] = trips["came_at"].where(believable)
-    trips["received_seq"] = trips["seq"].where(believable)
-    trips["hops"] = trips["hops"].where(believable & (trips["hops"] != ABSENT))
-    trips["subscribed"] = believable & trips["subscribed"].eq(True)
+    trips = trips.rename(columns={"came_at": "received_at", "seq": "received_seq"})
+    trips["hops"] = trips["hops"].where(trips["hops"] != ABSENT)
+    trips["subscribed"] = trips["subscribed"].eq(True)
     trips["copies"] = trips["copies"].fillna(0)
-    return trips[believable | trips["delivered_at"].notna()]
+    return trips
 
 
-def _arrivals(packets: pd.DataFrame, published: pd.Series) -> pd.DataFrame:
-    """Receive rows, one per message inside. Nobody sends what is not published: a count beyond that is cut there."""
-    received = packets[of_kind(packets, Kind.RECEIVE)]
-    counts = np.maximum(known(received["messages"], 1), 1)
-    last = published.reset_index().groupby(MESSAGE[:3], sort=False)["counter"].max().rename("last")
-    end = received.merge(last, on=MESSAGE[:3], how="left")["last"].fillna(0).to_numpy()
-    inside = np.maximum(np.minimum(counts, end - received["counter"] + 1), 1).astype(np.int64).to_numpy()
-    each = received.loc[received.index.repeat(inside), [*_WHO_WHAT, "seq", "time", "hops", "subscribed"]]
-    position = np.arange(len(each)) - np.repeat(np.cumsum(inside) - inside, inside)
-    each = each.rename(columns={"time": "came_at"}).reset_index(drop=True)
-    each["counter"] += position
-    each["inferred"] = position > 0
-    each["copy"] = (position == 0).astype(np.int64)
-    # A row that names the message always counts as the first arrival.
-    each["place"] = each["seq"] + each["inferred"].astype(np.int64) * (1 << 62)
-    return each
+def _arrivals(packets: pd.DataFrame, contents: pd.DataFrame) -> pd.DataFrame:
+    """Receive rows, one per message inside."""
+    columns = ["log", "node", "incarnation", "seq", "time", "hops", "subscribed"]
+    received = packets.loc[of_kind(packets, Kind.RECEIVE), columns]
+    each = received.join(contents, how="inner").rename(columns={"time": "came_at"})
+    return each.reset_index(drop=True)
 
 
 def latencies(trips: pd.DataFrame) -> dict[str, pd.Series]:

@@ -32,7 +32,7 @@ def measure_in_memory(
     per_node: list[pd.DataFrame] = []
     for number, (run, header) in enumerate(zip(runs, headers, strict=True), 1):
         tell(f"measuring run {number} of {len(runs)}")
-        totals[header.run], nodes, spread[header.run] = measure_run(read_rows(run.files), header)
+        totals[header.run], nodes, spread[header.run] = measure_run(*read_rows(run.files), header)
         per_node.append(nodes.reset_index().assign(run=header.run)[["run", "node", *tables.PER_NODE]])
     distributions = [
         {"run": run, "metric": metric, **describe(values)}
@@ -45,10 +45,12 @@ def measure_in_memory(
     return metrics_of(headers, totals, distributions, frames, time.perf_counter() - began, refused)
 
 
-def measure_run(rows: pd.DataFrame, header: Header) -> tuple[dict[str, Any], pd.DataFrame, dict[str, np.ndarray]]:
+def measure_run(
+    rows: pd.DataFrame, contents: pd.DataFrame, header: Header
+) -> tuple[dict[str, Any], pd.DataFrame, dict[str, np.ndarray]]:
     """Totals, numbers per node, and the values of every distribution."""
     packets = publication_packets(rows)
-    trips = journeys(rows, packets)
+    trips = journeys(rows, packets, contents)
     began, ended = float(rows["time"].min()), float(rows["time"].max())
     span = ended - began
     transits = traffic.transits(rows)

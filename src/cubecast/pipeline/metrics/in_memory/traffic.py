@@ -13,7 +13,7 @@ _ROUNDING = 1e-6
 def traffic(rows: pd.DataFrame) -> dict[str, int]:
     sent = of_kind(rows, Kind.SEND)
     useful = sent & carries_publication(rows)
-    messages = known(rows["messages"], 1)
+    messages = rows["messages"]
     asked = {
         "published": Kind.PUBLISH,
         "deliveries": Kind.DELIVER,
@@ -40,7 +40,7 @@ def traffic(rows: pd.DataFrame) -> dict[str, int]:
 def packet_sizes(packets: pd.DataFrame) -> dict[str, pd.Series]:
     sent = packets[of_kind(packets, Kind.SEND)]
     return {
-        "messages_per_packet": known(sent["messages"], 1).astype(float),
+        "messages_per_packet": sent["messages"].astype(float),
         "bytes_per_packet": sent.loc[sent["bytes"] != ABSENT, "bytes"].astype(float),
     }
 
