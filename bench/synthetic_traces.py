@@ -88,13 +88,13 @@ def node_table(run: str, shape: Shape, node: int, faults: list[str]) -> pa.Table
     size = len(message) + 3
     columns: dict[str, Any] = {
         "run": pa.array([run]).take(pa.array(np.zeros(size, np.int32))),
-        "node": np.full(size, node, np.int32),
+        "node": np.full(size, node, np.int64),
         "incarnation": np.zeros(size, np.int32),
         "seq": np.arange(size),
         "time": np.arange(size) * 1e-3,
         "kind": np.concatenate((["subscribe", "subscribed"], kind, ["quiescent"])).astype(object),
         "topic": pa.array([TOPIC] * (size - 1) + [None], pa.string()),
-        "source": _padded(_source(shape, message), pa.int32()),
+        "source": _padded(_source(shape, message), pa.int64()),
         "source_incarnation": _padded(np.zeros(len(message), np.int32), pa.int32()),
         "counter": _padded(_counter(shape, message), pa.int64()),
         "deps": _claims(shape, np.where(kind == "publish", message, -1)),

@@ -9,6 +9,7 @@ from cubecast.errors import LocalProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Effects, Unsubscribed
+from cubecast.protocol.filters.values import Attributes
 from cubecast.protocol.inputs import (
     Follow,
     Input,
@@ -82,11 +83,13 @@ class Lives(ABC):
 
     # The application's side
 
-    def publish(self, node: NodeId, topic: str, payloads: Sequence[bytes]) -> bool:
+    def publish(
+        self, node: NodeId, topic: str, payloads: Sequence[bytes], attributes: Attributes | None = None
+    ) -> bool:
         """False when the node is down or its machine refused. A paused process asks when it goes on."""
         if node in self.paused:
-            return self._postpone(node, self.publish, node, topic, payloads)
-        effects = self._request(node, Publish(topic, payloads))
+            return self._postpone(node, self.publish, node, topic, payloads, attributes)
+        effects = self._request(node, Publish(topic, payloads, attributes=attributes))
         if effects is not None:
             self._apply(node, effects)
         return effects is not None
