@@ -39,6 +39,8 @@ class TinyWorld:
     script: tuple[tuple[str, NodeId], ...]
     settings: dict[str, str] = field(default_factory=dict)
     promises: tuple[str, ...] | None = None
+    nodes: tuple[NodeId, ...] = ()
+    """Ids that are there; the others are holes. By default all."""
 
 
 @dataclass
@@ -103,7 +105,7 @@ class _Run:
 
     def __init__(self, tiny: TinyWorld) -> None:
         family = find(tiny.protocol)
-        nodes = tuple(range(tiny.size))
+        nodes = tiny.nodes or tuple(range(tiny.size))
         make = machines(family, 1, tiny.size, nodes, {"t": tiny.members}, tiny.settings)
         self.chooser = _Chooser()
         network = Network(tiny.size, lambda source, destination: 0.0)
@@ -112,7 +114,7 @@ class _Run:
         recorder = Recorder(self.events)
         self.world = _StillWorld(nodes, make, network, codec_of(family), recorder=recorder, careful=True)
         promises = tiny.promises or family.promised(static=all("subscribe" not in kind for kind, _ in tiny.script))
-        self.info = RunInfo("tiny", tiny.protocol, promises, nodes=tiny.size)
+        self.info = RunInfo("tiny", tiny.protocol, promises, nodes=len(nodes))
         self._script = list(tiny.script)
         for node in tiny.members:
             self.world.subscriptions[node].add("t")
