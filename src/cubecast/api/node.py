@@ -19,8 +19,18 @@ class Node(Client):
     """
 
     def __init__(self, **settings: Unpack[NodeSettings]) -> None:
-        self._live = LiveNode(_config(settings))
-        super().__init__(self._live.port)
+        self._begin(_config(settings))
+
+    @classmethod
+    def of(cls, config: NodeConfig) -> Self:
+        """With settings that were read and checked already."""
+        node = cls.__new__(cls)
+        node._begin(config)
+        return node
+
+    def _begin(self, config: NodeConfig) -> None:
+        self._live = LiveNode(config)
+        Client.__init__(self, self._live.port)
 
     async def start(self) -> None:
         """Returns when every living member knows this node."""
@@ -40,6 +50,16 @@ class Node(Client):
     def id(self) -> int:
         """Its place in the hypercube."""
         return self._live.place.node
+
+    @property
+    def neighbours(self) -> list[int]:
+        """The members this node talks to directly, where nobody knows all of them; otherwise all that live."""
+        return [node for node in self._live.inspector.living if node != self.id]
+
+    @property
+    def topics_here(self) -> list[str]:
+        """The topics this node has heard of."""
+        return list(self._live.inspector.topics)
 
     def __repr__(self) -> str:
         cluster = f"of cluster {self._live.config.cluster!r}"

@@ -11,6 +11,7 @@ main = CubecastGroup(
             "node": Command("cubecast.cli.node", "Run one node until it is told to stop."),
             "pub": Command("cubecast.cli.pub", "Publish a text, lines, a file or JSON to a topic."),
             "sub": Command("cubecast.cli.sub", "Print the messages of a topic as they arrive."),
+            "stream": Command("cubecast.cli.stream", "Publish or print a stream that many receive and relay."),
             "request": Command("cubecast.cli.request", "Ask those who serve a topic, print the answer."),
             "serve": Command("cubecast.cli.serve", "Answer requests with what a command prints."),
             "status": Command("cubecast.cli.status", "Members, topics, queues and lag of running nodes."),

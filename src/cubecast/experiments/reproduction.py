@@ -70,6 +70,7 @@ Experiment: TypeAlias = Callable[[Effort, Runner], Reproduction]
 
 # Named by module and imported when asked for: an experiment may need an optional dependency.
 EXPERIMENTS: dict[str, str] = {
+    "brisa": "cubecast.experiments.brisa.reproduce",
     "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce",
     "epto": "cubecast.experiments.epto.reproduce",
     "locaps": "cubecast.experiments.locaps.reproduce",

@@ -8,6 +8,20 @@ from cubecast.ids import Counter
 Batch = tuple[Counter, tuple[bytes, ...]]
 """The counter of its first message, and the messages."""
 
+MOST_BATCH = 1 << 16
+"""Bytes of messages that travel in one packet; one that is larger travels alone."""
+
+
+def in_pieces(payloads: tuple[bytes, ...]) -> Iterator[tuple[bytes, ...]]:
+    """The messages in their order, in batches that fit into a packet."""
+    start = size = 0
+    for place, payload in enumerate(payloads):
+        if size and size + len(payload) > MOST_BATCH:
+            yield payloads[start:place]
+            start, size = place, 0
+        size += len(payload)
+    yield payloads[start:]
+
 
 class Buffer:
     def __init__(self, most_messages: int, most_bytes: int) -> None:

@@ -20,7 +20,7 @@ from math import inf
 from typing import Any
 
 from cubecast.ids import Counter, NodeId
-from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer
+from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer, in_pieces
 from cubecast.protocol.epidemic.brisa_host import Host, Rules
 from cubecast.protocol.epidemic.brisa_packets import (
     MOST_PATH,
@@ -87,6 +87,11 @@ class Flow:
         return self._path
 
     @property
+    def stopped(self) -> int:
+        """How many neighbours were told not to feed this process."""
+        return len(self._off_in)
+
+    @property
     def lag(self) -> int:
         """Messages that a neighbour is known to have, and this process has not."""
         return max(0, max((one.have for one in self._known.values()), default=0) - self.have)
@@ -115,7 +120,8 @@ class Flow:
             self._stop(peer, mutual=False)
 
     def publish(self, payloads: tuple[bytes, ...]) -> None:
-        self._take(self.have + 1, payloads)
+        for batch in in_pieces(payloads):
+            self._take(self.have + 1, batch)
 
     def _take(self, first: Counter, payloads: tuple[bytes, ...], sender: NodeId | None = None) -> None:
         """Keep, deliver and forward what comes next."""

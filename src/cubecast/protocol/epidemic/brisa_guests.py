@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from cubecast.ids import Counter, NodeId
-from cubecast.protocol.epidemic.brisa_buffer import Buffer
+from cubecast.protocol.epidemic.brisa_buffer import Buffer, in_pieces
 from cubecast.protocol.epidemic.brisa_flow import PIECE, Flow
 from cubecast.protocol.epidemic.brisa_packets import FlowId, GuestData, GuestFetch, GuestsAlive
 
@@ -64,7 +64,8 @@ class Guests:
         guest = self.all.get(key)
         if guest is None:
             guest = self.all[key] = Guest(self._host, carrier, 0)
-        self._take(key, guest, payloads, None)
+        for batch in in_pieces(payloads):
+            self._take(key, guest, batch, None)
         return guest.have
 
     def _take(self, key: FlowId, guest: Guest, payloads: tuple[bytes, ...], sender: NodeId | None) -> None:

@@ -86,4 +86,4 @@ def _position(position: Position) -> bool:
 
 
 def _ids(ids: tuple[NodeId, ...], most: int) -> bool:
-    return len(ids) <= most and all(one >= 0 for one in ids)
+    return len(ids) <= most and min(ids, default=0) >= 0

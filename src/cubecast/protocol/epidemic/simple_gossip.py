@@ -19,6 +19,8 @@ from cubecast.protocol.epidemic.dissemination import MOST_SOURCES, Disseminator,
 from cubecast.protocol.parameters import check_parameters, parameter
 
 MOST_ENTRIES = 64
+PULLED = 4
+"""Batches of a publisher in the answer to a pull: with more, pulls of processes that are behind would swamp all."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class SimpleGossip(Disseminator):
             case Pull():
                 if len(packet.digest) > MOST_SOURCES:
                     raise RemoteProtocolError("a digest of more publishers than there may be")
-                for one in self.missing_there(packet.digest):
+                for one in self.missing_there(packet.digest, PULLED):
                     self._send((sender,), Pulled(one.topic, one.message, one.payloads))
             case _:
                 raise RemoteProtocolError(f"SimpleGossip knows no {type(packet).__name__}")

@@ -25,6 +25,7 @@ SILENT_PULLS = 3
 """Answers without a message after which somebody else is asked now and then."""
 PATIENCE_PULLS = 5
 """Pulls a visit may take before it is begun again."""
+MOST_DELAYS = 64
 
 
 @dataclass(frozen=True)
@@ -104,15 +105,15 @@ class Tag(Disseminator):
         self.children: dict[NodeId, None] = {}
         self.settled_after = 0.0
         """How long it took to find the present parent."""
-        self.hard_repairs = 0
-        self.soft_repairs = 0
+        self.hard_delays: list[float] = []
+        """How long repairs took for which the list had to be gone through from its end."""
         self._first = first
         self._last = node
         """At the first process: who came last."""
         self._before: tuple[NodeId, ...] = ()
         self._peers: dict[NodeId, None] = {}
         self._visiting: NodeId | None = None
-        self._met_first = False
+        self._met_first = self._is_hard = False
         self._searching_since = 0.0
         self._pulls = self._visited_at = self._silent = 0
         self._parameters = parameters
@@ -149,6 +150,9 @@ class Tag(Disseminator):
         self._visiting = None
         if packet.room:
             self.parent, self.settled_after = sender, self._now - self._searching_since
+            if self._is_hard:
+                self._is_hard = False
+                self.hard_delays = [*self.hard_delays, self.settled_after][-MOST_DELAYS:]
             self._send((sender,), Attach())
             return
         self._unlink(sender)
@@ -171,10 +175,9 @@ class Tag(Disseminator):
 
     def _search(self) -> None:
         if self._before:
-            self.soft_repairs += 1
             self._visit(self._before[0])
         else:
-            self.hard_repairs += 1
+            self._is_hard = True
             self._enter()
 
     # -- pulling -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""HyParView and Brisa: thesis of M. Matos, chapter 4."""
