@@ -33,12 +33,22 @@ class Deliver:
     payloads: Sequence[bytes]
     packet: Any = field(default=None, repr=False, compare=False)
     """Which holds exactly this batch, where one does: drivers may use its encoded form."""
+    subscription: Topic | None = None
+    """What the subscription is called that it is for, where that is not the topic."""
 
-    def __init__(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any = None) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        message: MessageId,
+        payloads: Sequence[bytes],
+        packet: Any = None,
+        subscription: Topic | None = None,
+    ) -> None:
         self.topic = topic
         self.message = message
         self.payloads = payloads
         self.packet = packet
+        self.subscription = subscription
 
 
 @dataclass(slots=True)

@@ -16,6 +16,8 @@ from cubecast.protocol.effects import CancelTimer, Cut, Deliver, Gap, Published,
 from cubecast.protocol.filters import ALL, Filter
 
 Mid = tuple[str, MessageId]
+Publisher = tuple[int, int]
+"""A node and its incarnation."""
 NEVER = 1 << 62
 """The cut for a publisher that ended before a subscription began to get anything of it."""
 
@@ -27,7 +29,7 @@ class Seen:
     node: int
     topic: str
     wanted: Filter
-    cut: dict[int, int] = field(default_factory=dict)
+    cut: dict[Publisher, int] = field(default_factory=dict)
     delivered: list[MessageId] = field(default_factory=list)
     gaps: set[MessageId] = field(default_factory=set)
     confirmed: float | None = None
@@ -40,7 +42,7 @@ class BrokerWorld:
         parameters: BrokerParameters,
         rng: Random,
         delay: tuple[float, float] = (1.0, 20.0),
-        make: Callable[[int, BrokerParameters], Any] = LoCaPS,
+        make: Callable[..., Any] = LoCaPS,
     ) -> None:
         self.parameters = parameters
         self.rng = rng
@@ -48,6 +50,8 @@ class BrokerWorld:
         self.now = 0.0
         self.machines = {node: make(node, parameters) for node in parameters.tree.neighbours}
         self.crashed: set[int] = set()
+        self._make = make
+        self._lives: dict[int, int] = defaultdict(int)
         self.cut_off: set[frozenset[int]] = set()
         self.slow: dict[frozenset[int], float] = {}
         self.attributes: dict[Mid, dict[str, Any]] = {}
@@ -81,10 +85,13 @@ class BrokerWorld:
     # -- what clients and nemesis do ------------------------------------------------------------------------------
 
     def subscribe(self, node: int, topic: str, wanted: Filter = ALL) -> None:
-        if node not in self.crashed and (node, topic) not in self._open:
+        if self._serves(node) and (node, topic) not in self._open:
             seen = self._open[node, topic] = Seen(node, topic, wanted)
             self.subscriptions.append(seen)
             self._do(node, self.machines[node].subscribe(self.now, topic, None if wanted is ALL else str(wanted)))
+
+    def _serves(self, node: int) -> bool:
+        return node not in self.crashed and getattr(self.machines[node], "is_active", True)
 
     def unsubscribe(self, node: int, topic: str) -> None:
         seen = self._open.pop((node, topic), None)
@@ -93,7 +100,7 @@ class BrokerWorld:
             self._do(node, self.machines[node].unsubscribe(self.now, topic))
 
     def publish(self, node: int, topic: str, attributes: dict[str, Any], count: int = 1) -> None:
-        if node not in self.crashed:
+        if self._serves(node):
             self._requested[node, topic].append((count, attributes))
             payloads = [b"x"] * count
             self._do(node, self.machines[node].publish(self.now, topic, payloads, attributes))
@@ -105,6 +112,20 @@ class BrokerWorld:
 
     def crash(self, node: int) -> None:
         self.crashed.add(node)
+        for key in [key for key in self._open if key[0] == node]:
+            self._open.pop(key).ended = True
+
+    def restart(self, node: int) -> None:
+        """With nothing but its id and the number of its life; what was under way to or from the last one is lost."""
+        self.crashed.discard(node)
+        self._lives[node] += 1
+        self.machines[node] = self._make(node, self.parameters, incarnation=self._lives[node])
+        self._context[node] = []
+        for topic in [topic for one, topic in self._requested if one == node]:
+            self._requested[node, topic].clear()
+        self._do(node, self.machines[node].on_start(self.now))
+        for peer in sorted(self.crashed):  # whoever calls them learns that nobody answers
+            self.at(self.now + 20.0, lambda p=peer: p in self.crashed and self.suspect(node, p))
 
     def suspect(self, node: int, peer: int) -> None:
         if node not in self.crashed:
@@ -131,9 +152,8 @@ class BrokerWorld:
                 case Deliver():
                     self._delivered(node, effect)
                 case Cut():
-                    self._open[node, effect.topic].cut.setdefault(
-                        effect.last_excluded.source, effect.last_excluded.counter
-                    )
+                    source, incarnation, counter = effect.last_excluded
+                    self._open[node, effect.topic].cut.setdefault((source, incarnation), counter)
                 case Subscribed():
                     self._open[node, effect.topic].confirmed = self.now
                 case Gap():
@@ -150,19 +170,23 @@ class BrokerWorld:
         low, high = self.delay
         arrival = self.now + self.rng.uniform(low, high) * self.slow.get(pair, 1.0)
         arrival = self._last[node, peer] = max(arrival, self._last.get((node, peer), 0.0))
+        lives = self._lives[node], self._lives[peer]
 
         def arrive() -> None:
-            if peer not in self.crashed and pair not in self.cut_off:
+            alike = lives == (self._lives[node], self._lives[peer])
+            if alike and peer not in self.crashed and pair not in self.cut_off:
                 self._do(peer, self.machines[peer].on_packet(self.now, node, packet))
 
         self.at(arrival, arrive)
 
     def _set_timer(self, node: int, timer: Any, at: float) -> None:
         self._ties += 1
-        number = self._timers[node, timer] = self._ties
+        number, life = self._ties, self._lives[node]
+        self._timers[node, timer] = number
 
         def fire() -> None:
-            if self._timers.get((node, timer)) == number and node not in self.crashed:
+            is_due = self._timers.get((node, timer)) == number and self._lives[node] == life
+            if is_due and node not in self.crashed:
                 del self._timers[node, timer]
                 self._do(node, self.machines[node].on_timer(self.now, timer))
 
@@ -172,7 +196,7 @@ class BrokerWorld:
         count, attributes = self._requested[node, effect.topic].pop(0)
         assert count == effect.count
         for counter in range(effect.counter, effect.counter + count):
-            mid = (effect.topic, MessageId(node, 0, counter))
+            mid = (effect.topic, MessageId(node, self._lives[node], counter))
             self.attributes[mid] = {**attributes, "topic": effect.topic}
             self.causes[mid] = tuple(self._context[node])
             self._context[node] = [mid]
@@ -213,37 +237,38 @@ class BrokerWorld:
         position = {message: number for number, message in enumerate(seen.delivered)}
         if len(position) != len(seen.delivered):
             wrong.append("something was delivered twice")
-        matching: dict[int, list[int]] = defaultdict(list)
+        matching: dict[Publisher, list[int]] = defaultdict(list)
         for (topic, message), attributes in self.attributes.items():
             if topic == seen.topic and seen.wanted.matches(attributes):
-                matching[message.source].append(message.counter)
+                matching[message[:2]].append(message.counter)
         for message in seen.delivered:
-            if message.counter not in matching[message.source]:
+            if message.counter not in matching[message[:2]]:
                 wrong.append(f"{message} was never published, or does not match")
             for cause_topic, cause in pasts.get((seen.topic, message), ()):
-                excluded = cause.counter <= seen.cut.get(cause.source, NEVER) or cause in seen.gaps
-                if cause_topic != seen.topic or cause.counter not in matching[cause.source] or excluded:
+                excluded = cause.counter <= seen.cut.get(cause[:2], NEVER) or cause in seen.gaps
+                if cause_topic != seen.topic or cause.counter not in matching[cause[:2]] or excluded:
                     continue
                 if position.get(cause, len(position)) > position[message]:
                     wrong.append(f"{message} before its cause {cause}")
         complete = not seen.ended and seen.node not in self.crashed
         for source, counters in matching.items():
-            got = [message.counter for message in seen.delivered if message.source == source]
+            lives = source[0] not in self.crashed and source[1] == self._lives[source[0]]
+            got = [message.counter for message in seen.delivered if message[:2] == source]
             wanted = [
                 one
                 for one in counters
-                if one > seen.cut.get(source, NEVER) and MessageId(source, 0, one) not in seen.gaps
+                if one > seen.cut.get(source, NEVER) and MessageId(*source, one) not in seen.gaps
             ]
             if got != wanted[: len(got)]:
                 wrong.append(f"of {source}: {got[:20]} instead of {wanted[:20]}, cut {seen.cut.get(source)}")
-            elif complete and source not in self.crashed and source in seen.cut and got != wanted:
+            elif complete and lives and source in seen.cut and got != wanted:
                 wrong.append(f"of {source}: only {len(got)} of {len(wanted)}, cut {seen.cut.get(source)}")
             elif (
                 complete
-                and source not in self.crashed
+                and lives
                 and source not in seen.cut
                 and counters
-                and self._advertised(source, seen.topic)
+                and self._advertised(source[0], seen.topic)
             ):
                 wrong.append(f"no cut for {source}")
         return wrong

@@ -10,6 +10,7 @@ from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import ALL, parse
 from protocol.brokers.broker_world import BrokerWorld
 
+KINDS = ("crash", "doubt", "cut off", "slow", "restart")
 LONGEST = 200_000.0
 """By then a world that comes to rest has."""
 WANTED = (ALL, parse("price >= 50"), parse("price >= 70"), parse("side = 'buy'"), parse("price >= 50 and side = 'buy'"))
@@ -26,7 +27,7 @@ def busy_world(seed: int, faults: int, brokers: int) -> BrokerWorld:
     nodes = list(tree.neighbours)
     topics = ("t", "u")
     for _ in range(rng.randrange(20, 60)):
-        node, topic, time = rng.choice(nodes), rng.choice(topics), rng.uniform(0, 1500)
+        node, topic, time = rng.choice(nodes), rng.choice(topics), rng.uniform(0, 2500)
         kind = rng.random()
         if kind < 0.25:
             wanted = rng.choice(WANTED)
@@ -74,7 +75,7 @@ def add_faults(world: BrokerWorld, seed: int) -> list[str]:
             faulty.add(node)
     kinds = []
     for node in sorted(faulty):
-        kind = rng.choice(("crash", "doubt", "cut off", "slow"))
+        kind = rng.choice(KINDS)
         kinds.append(kind)
         start = rng.uniform(100, 1200)
         near = sorted(tree.within(node, 2 * faults + 1))
@@ -82,20 +83,28 @@ def add_faults(world: BrokerWorld, seed: int) -> list[str]:
             for peer in near:
                 world.slow[frozenset((node, peer))] = rng.choice((1, 5, 20))
             continue
-        if kind == "crash":
+        if kind in ("crash", "restart"):
             world.at(start, lambda n=node: world.crash(n))
         end = start + rng.uniform(50, 800)
+        if kind == "restart":
+            world.at(end, lambda n=node: world.restart(n))
         pairs = {frozenset((node, peer)) for peer in near}
         if kind == "cut off":
             world.at(start, lambda p=pairs: world.cut_off.update(p))
             world.at(end, lambda p=pairs: world.cut_off.difference_update(p))
         for peer in near:
-            if kind == "doubt" and rng.random() < 0.5:
+            if kind in ("doubt", "restart") and rng.random() < 0.5:
+                if kind == "restart":  # the link is made anew before anybody noticed
+                    back = end + rng.uniform(0, 40)
+                    world.at(back, lambda n=node, p=peer: world.trust(p, n))
+                    world.at(back, lambda n=node, p=peer: world.trust(n, p))
                 continue
             world.at(start + rng.uniform(10, 40), lambda n=node, p=peer: world.suspect(p, n))
             if kind != "crash":
                 back = end + rng.uniform(1, 40)
                 world.at(back, lambda n=node, p=peer: world.trust(p, n))
+                if kind == "restart":
+                    world.at(back, lambda n=node, p=peer: world.trust(n, p))
                 if kind == "cut off":
                     world.at(start + rng.uniform(10, 40), lambda n=node, p=peer: world.suspect(n, p))
                     world.at(back, lambda n=node, p=peer: world.trust(n, p))
@@ -116,12 +125,12 @@ def check_faulty(seeds: range, faults: int) -> None:
         world.run(LONGEST)
         assert not world.judge(), f"seed {seed}, f {faults}: {world.judge()}"
         deliveries += sum(len(seen.delivered) for seen in world.subscriptions)
-    assert deliveries > 5 * len(seeds) and set(kinds) == {"crash", "doubt", "cut off", "slow"}, kinds
+    assert deliveries > 5 * len(seeds) and set(kinds) == set(KINDS), kinds
 
 
 @pytest.mark.parametrize("faults", [1, 2])
 def test_as_many_faults_as_f_allows_are_survived(faults: int):
-    check_faulty(range(14), faults)
+    check_faulty(range(16), faults)
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def test_trees_that_are_none_are_refused():
 def test_an_event_outside_its_advertisement_is_refused_and_nothing_published():
     world = world_of(line(2))
     machine = world.machines[0]
-    world._do(0, machine.advertise(0.0, "t", parse("price >= 10")))
+    world._do(0, machine.advertise(0.0, "t", "price >= 10"))
     with pytest.raises(LocalProtocolError, match="outside what 't' is advertised with"):
         machine.publish(0.0, "t", [b"x"], {"price": 5})
     world.run()

@@ -42,6 +42,10 @@ class LoCaPSParameters:
         60_000.0, "a broker is suspected before it is given up for good", live=60.0, above=0, unit="time"
     )
 
+    heartbeat: float = parameter(
+        0.0, "between signs of life; who is silent for four is suspected (0: none)", live=1.0, least=0, unit="time"
+    )
+
     def __post_init__(self) -> None:
         check_parameters(self)
 
@@ -65,6 +69,7 @@ def _locaps(setup: Setup, parameters: LoCaPSParameters) -> MakeMachine:
         parameters.ack_delay,
         parameters.patience,
         parameters.remove_after,
+        parameters.heartbeat,
     )
 
     def make(seat: Seat) -> Machine:

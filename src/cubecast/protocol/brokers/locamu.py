@@ -18,8 +18,9 @@ from typing import TypeAlias
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
-from cubecast.protocol.brokers.numbers import Numbers, TurnWindow
+from cubecast.protocol.brokers.numbers import first_of, life_of
 from cubecast.protocol.brokers.packets import COPIES, Body, Copy, Header, Processed, Table, Tables, Unwant, Want
+from cubecast.protocol.brokers.received import Received
 from cubecast.protocol.brokers.records import MessageKey, Record, RecordLog
 from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTimer
@@ -35,7 +36,15 @@ class Substrate:
     """LoCaMu at one broker. Methods append what is to be sent to `effects`, which the machine takes after each step."""
 
     def __init__(
-        self, me: NodeId, tree: BrokerTree, faults: int, handler: Handler, *, ack_delay: float, patience: float
+        self,
+        me: NodeId,
+        tree: BrokerTree,
+        faults: int,
+        handler: Handler,
+        *,
+        ack_delay: float,
+        patience: float,
+        life: int = 0,
     ) -> None:
         self.me = me
         self.tree = tree
@@ -45,14 +54,13 @@ class Substrate:
         self.effects: Effects = []
         self.now = 0.0
         self.suspects: set[NodeId] = set()
-        self.removed: set[NodeId] = set()
-        self.turn = 0
+        self.received = Received(me, life)
+        self.removed = self.received.removed
+        self.turn = first_of(life)
         self._handler = handler
         self._ack_delay = ack_delay
         self._patience = patience
         self._out: Table = {}
-        self._got: dict[NodeId, Numbers] = {}
-        self._turns: dict[NodeId, TurnWindow] = {}
         self._past: Tables = {}
         self._log = RecordLog(me, self.near)
         self._blocked: dict[NodeId, list[Copy]] = {}
@@ -74,6 +82,8 @@ class Substrate:
             queue.extend(further)
 
     def receive(self, copy: Copy) -> None:
+        if self.received.is_of_the_past(copy.header):
+            return
         self._relay(copy)
         if _identity(copy.header) not in self._in_inbox:
             self._take([copy])
@@ -85,34 +95,16 @@ class Substrate:
             copy = ready.pop(0)
             header = copy.header
             self._in_inbox.discard(_identity(header))
-            if self._is_duplicate(header):
+            if self.received.is_duplicate(header, self.turn):
                 grown = self._absorb(copy)
             else:
-                missing = self._missing(header)
+                missing = self.received.missing(header)
                 if missing is not None:
                     self._block(missing, copy)
                     continue
                 grown = self._process(copy)
             for broker in grown:
                 ready.extend(self._unblock(broker))
-
-    def _is_duplicate(self, header: Header) -> bool:
-        for broker, turn in header.turns.items():
-            if turn <= self.turn if broker == self.me else broker in self._turns and turn in self._turns[broker]:
-                return True
-        return any(self.me in numbers and numbers[self.me] in self._numbers(x) for x, numbers in header.stamps.items())
-
-    def _missing(self, header: Header) -> NodeId | None:
-        """A broker of which something must be processed before this copy. Numbers of other stampers do not order."""
-        me, stamps = self.me, header.stamps
-        for broker, number in header.past.get(me, {}).items():
-            own = stamps.get(broker, {}).get(me)
-            if self._numbers(broker).prefix < (number - 1 if own == number else number) and broker not in self.removed:
-                return broker
-        number = stamps.get(header.by, {}).get(me, 0)
-        if number and self._numbers(header.by).prefix < number - 1 and header.by not in self.removed:
-            return header.by
-        return None
 
     def _block(self, missing: NodeId, copy: Copy) -> None:
         self._in_inbox.add(_identity(copy.header))
@@ -130,7 +122,7 @@ class Substrate:
 
     def _process(self, copy: Copy) -> list[NodeId]:
         header = copy.header
-        self._note_turns(header)
+        self.received.note_turns(header)
         grown = self._mark_numbers(header)
         self._merge_past(header)
         side = self.tree.side(self.me, header.origin)
@@ -140,25 +132,17 @@ class Substrate:
         self.post(*further)
         return grown
 
-    def _note_turns(self, header: Header) -> None:
-        for broker, turn in header.turns.items():
-            if broker != self.me:
-                window = self._turns.get(broker)
-                if window is None:
-                    window = self._turns[broker] = TurnWindow()
-                window.add(turn)
-
     def _mark_numbers(self, header: Header) -> list[NodeId]:
         grown = []
         for broker, numbers in header.stamps.items():
             number = numbers.get(self.me)
             if number is not None:
                 self._unacknowledged.add(broker)
-                if self._numbers(broker).add(number):
+                if self.received.numbers(broker, number).add(number):
                     grown.append(broker)
         for broker, numbers in header.labels.items():
             number = numbers.get(self.me)
-            if number is not None and self._numbers(broker).add(number):
+            if number is not None and self.received.numbers(broker, number).add(number):
                 self._unacknowledged.add(broker)
                 grown.append(broker)
         if self._unacknowledged:
@@ -201,7 +185,7 @@ class Substrate:
         targets -= self.removed
         numbers: Table = {}
         for target in sorted(targets):
-            numbers[target] = self._out[target] = self._out.get(target, 0) + 1
+            numbers[target] = self._next_number(target)
         record = Record(
             key,
             body,
@@ -219,6 +203,13 @@ class Substrate:
         if record.open:
             self._transmit(record)
             self._serve_wants(record)
+        else:
+            self._log.closed.append(record)
+
+    def _next_number(self, target: NodeId) -> int:
+        first = first_of(self.received.lives_with(target))
+        number = self._out[target] = max(self._out.get(target, 0), first) + 1
+        return number
 
     def _transmit(self, record: Record) -> None:
         for neighbour in self.tree.neighbours[self.me]:
@@ -280,7 +271,7 @@ class Substrate:
         header = copy.header
         record = self._log.find(header.message)
         news = record is not None and any(broker not in record.turns for broker in header.turns)
-        self._note_turns(header)
+        self.received.note_turns(header)
         grown = self._mark_numbers(header)
         if record is not None and news:
             self._spread_late(record, header)
@@ -294,7 +285,7 @@ class Substrate:
         owed = self._owed((late, header.labels)) - self.removed
         for target in sorted(owed):
             if target not in record.numbers:
-                number = self._out[target] = self._out.get(target, 0) + 1
+                number = self._next_number(target)
                 record.numbers = {**record.numbers, target: number}
                 record.stamps = {**record.stamps, self.me: record.numbers}
                 self._past.setdefault(target, {})[self.me] = number
@@ -317,9 +308,9 @@ class Substrate:
                 self._transmit(record)
         for other in sorted(self.near):
             if other != broker and self.tree.between(self.me, broker, other):
-                self._send_packet(other, Want(other, self._numbers(other).prefix, standing=False))
+                self._send_packet(other, Want(other, self.received.numbers(other).prefix, standing=False))
         for other in sorted(self.near - {broker}):
-            self._send_packet(other, Want(broker, self._numbers(broker).prefix, standing=True))
+            self._send_packet(other, Want(broker, self.received.numbers(broker).prefix, standing=True))
 
     def trust(self, broker: NodeId) -> None:
         """It answers again; also after a connection was lost and made anew."""
@@ -332,10 +323,10 @@ class Substrate:
         for record in self._log.records():
             if broker in record.held:
                 self._send(record, broker)
-        self._send_packet(broker, Processed({one: numbers.prefix for one, numbers in sorted(self._got.items())}))
-        self._send_packet(broker, Want(broker, self._numbers(broker).prefix, standing=False))
+        self._send_packet(broker, Processed(self.received.prefixes()))
+        self._send_packet(broker, Want(broker, self.received.numbers(broker).prefix, standing=False))
         for suspect in sorted(self.suspects):
-            self._send_packet(broker, Want(suspect, self._numbers(suspect).prefix, standing=True))
+            self._send_packet(broker, Want(suspect, self.received.numbers(suspect).prefix, standing=True))
 
     def remove(self, broker: NodeId) -> list[Copy]:
         """It will not come back: nothing waits for it any more. The copies that are given up, which it had begun."""
@@ -346,19 +337,40 @@ class Substrate:
             wanted.pop(broker, None)
         self._log.forget(broker)
         self._past.pop(broker, None)
-        waiting = self._unblock(broker)
-        given_up = [copy for copy in waiting if copy.header.origin == broker]
+        life = self.received.lives.get(broker, 0)
+        given_up: list[Copy] = []
+        others: list[Copy] = []
+        for copy in self._unblock(broker):
+            over = copy.header.origin == broker and life_of(copy.header.turn) <= life
+            (given_up if over else others).append(copy)
         for copy in given_up:
             self._in_inbox.discard(_identity(copy.header))
-        self._take([copy for copy in waiting if copy.header.origin != broker])
+        self._take(others)
         return given_up
+
+    def admit(self, broker: NodeId, life: int) -> None:
+        """Take a broker back that was removed, in a new life: it counts from its beginning, and so do its peers."""
+        self.received.admit(broker, life)
+        self._log.readmit(broker)
+        self._past.pop(broker, None)
+        self._take(self._unblock(broker))
+
+    def closed(self) -> list[Record]:
+        """Messages that all brokers nearby have by now, since this was asked last."""
+        closed, self._log.closed = self._log.closed, []
+        return closed
+
+    @property
+    def is_new(self) -> bool:
+        """Has it processed nothing yet in this life?"""
+        return self.turn == first_of(self.received.life)
 
     def on_missing(self, broker: NodeId) -> None:
         """Something has waited for it for the patience: ask it, and those between."""
         if broker in self._blocked:
             for other in (*self.tree.path(self.me, broker)[:-1], broker):
                 if other in self.near:
-                    self._send_packet(other, Want(broker, self._numbers(broker).prefix, standing=False))
+                    self._send_packet(other, Want(broker, self.received.numbers(broker).prefix, standing=False))
             self.effects.append(SetTimer(("missing", broker), self.now + self._patience))
 
     # -- what others want ------------------------------------------------------------------------------------------
@@ -419,7 +431,7 @@ class Substrate:
     # -- acknowledgements ------------------------------------------------------------------------------------------
 
     def tell_processed(self) -> None:
-        news = {broker: self._numbers(broker).prefix for broker in sorted(self._unacknowledged)}
+        news = {broker: self.received.numbers(broker).prefix for broker in sorted(self._unacknowledged)}
         self._unacknowledged.clear()
         if news:
             peers = tuple(broker for broker in sorted(self.near) if broker not in self.removed)
@@ -428,7 +440,9 @@ class Substrate:
     def on_processed(self, sender: NodeId, packet: Processed) -> None:
         if sender not in self.near:
             return
-        if packet.got.get(self.me, 0) > self._out.get(sender, 0):
+        said = packet.got.get(self.me, 0)
+        now = self.received.lives_with(sender)
+        if life_of(said) == now and said > max(self._out.get(sender, 0), first_of(now)):
             raise RemoteProtocolError("a broker says that it processed what was never issued to it")
         past = self._past.get(sender, {})
         for broker, number in packet.got.items():
@@ -436,30 +450,31 @@ class Substrate:
                 del past[broker]
             self._log.acknowledge(sender, broker, number)
 
-    def _numbers(self, broker: NodeId) -> Numbers:
-        numbers = self._got.get(broker)
-        if numbers is None:
-            numbers = self._got[broker] = Numbers()
-        return numbers
-
     def _send_packet(self, peer: NodeId, packet: object) -> None:
         self.effects.append(Send((peer,), packet))
 
+    def _last_of(self, broker: NodeId) -> int:
+        """How many of its messages were processed here without a hole."""
+        prefix = self.received.numbers(broker).prefix
+        return prefix - first_of(life_of(prefix))
+
     def waiting(self) -> list[str]:
         return [
-            f"{len(copies)} copies wait for what broker {broker} issued after {self._numbers(broker).prefix}"
+            f"{len(copies)} copies wait for what broker {broker} issued after {self._last_of(broker)}"
             for broker, copies in sorted(self._blocked.items())
         ]
 
     def invariants(self) -> None:
         for missing, copies in self._blocked.items():
             for copy in copies:
-                assert self._missing(copy.header) is not None or missing in self.removed, "a copy waits for nothing"
+                waits = self.received.missing(copy.header) is not None
+                assert waits or missing in self.removed, "a copy waits for nothing"
         for record in self._log.records():
             assert record.open > 0, "a record is kept that everybody acknowledged"
             assert set(record.numbers) <= self.near, "a message was issued to a broker that is not near"
         for target, number in self._out.items():
-            assert number >= self._log.acknowledged(target, self.me), "more was processed than was issued"
+            processed = self._log.acknowledged(target, self.me)
+            assert processed <= max(number, first_of(life_of(processed))), "more was processed than was issued"
 
 
 def _identity(header: Header) -> tuple[object, ...]:

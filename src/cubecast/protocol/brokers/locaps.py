@@ -25,6 +25,7 @@ from cubecast.protocol.brokers.packets import (
     Marker,
     Partial,
     PublisherId,
+    Restore,
     Subscribe,
     SubscriptionId,
     Unadvertise,
@@ -37,6 +38,8 @@ from cubecast.protocol.filters.conditions import from_wire
 Side = NodeId | None
 """The neighbour something is behind; None: it is here."""
 Outcome = tuple[set[NodeId], list[Post]]
+RESTORED_AT_ONCE = 200
+"""Publishers and subscriptions in one message: a packet holds them however large their filters are."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,8 @@ class Advertisement:
     known: bool = False
     echoes: set[NodeId] = field(default_factory=set)
     echoed: bool = False
+    passed_over: set[NodeId] = field(default_factory=set)
+    """Brokers that were taken back when this was under way: who is behind them counts instead."""
 
 
 @dataclass(slots=True)
@@ -94,8 +99,9 @@ class Tables:
         self.partials: dict[SubscriptionId, dict[NodeId, dict[int, dict[PublisherId, Counter]]]] = {}
         self.posted: dict[SubscriptionId, set[tuple[PublisherId, NodeId]]] = {}
         self.ended: dict[tuple[NodeId, int], Numbers] = {}
-        self.gone: set[NodeId] = set()
-        self.deliveries: list[Event] = []
+        self.gone: dict[NodeId, int] = {}
+        """Of brokers that were removed, the last life that is over."""
+        self.deliveries: list[tuple[Topic, Event]] = []
         self.cuts: list[tuple[SubscriptionId, PublisherId, Counter]] = []
 
     def settle(self, subscription: SubscriptionId, topic: Topic, wanted: Filter) -> None:
@@ -126,6 +132,8 @@ class Tables:
                 return self._unadvertise(body, side), []
             case Gone():
                 return self._gone(body, side), []
+            case Restore():
+                return set(), self._restore(body, side)
 
     # -- advertisements ----------------------------------------------------------------------------------------------
 
@@ -169,7 +177,8 @@ class Tables:
         """A removed broker counts when all behind it do."""
         if broker in ad.echoes:
             return True
-        return broker in self.removed and all(self._echoed(ad, one) for one in self.tree.beyond(self.me, broker))
+        is_out = broker in self.removed or broker in ad.passed_over
+        return is_out and all(self._echoed(ad, one) for one in self.tree.beyond(self.me, broker))
 
     def _unadvertise(self, body: Unadvertise, side: Side) -> set[NodeId]:
         self._end(body.publisher)
@@ -192,12 +201,14 @@ class Tables:
 
     def _has_ended(self, publisher: PublisherId) -> bool:
         ended = self.ended.get((publisher.broker, publisher.incarnation))
-        return publisher.broker in self.gone or (ended is not None and publisher.number in ended)
+        is_gone = publisher.incarnation <= self.gone.get(publisher.broker, -1)
+        return is_gone or (ended is not None and publisher.number in ended)
 
     def _gone(self, body: Gone, side: Side) -> set[NodeId]:
-        if body.broker not in self.gone:
-            self.gone.add(body.broker)
-            for publisher in [one for one in self.ads if one.broker == body.broker]:
+        if body.life > self.gone.get(body.broker, -1):
+            self.gone[body.broker] = body.life
+            over = [one for one in self.ads if one.broker == body.broker and one.incarnation <= body.life]
+            for publisher in over:
                 self._end(publisher)
         return self._flood(side)
 
@@ -369,7 +380,7 @@ class Tables:
                 break
             event = queue.popleft()
             if event.last > cut:
-                self.deliveries.append(event)
+                self.deliveries.append((local.topic, event))
 
     # -- ways ----------------------------------------------------------------------------------------------------------
 
@@ -385,13 +396,67 @@ class Tables:
         entry, local = self.table[subscription], self.locals[subscription]
         return all(p in local.cut for p, ad in self.ads.items() if ad.template.intersects(entry.wanted))
 
-    def remove(self, broker: NodeId) -> list[Post]:
-        """It will not come back."""
+    def remove(self, broker: NodeId, life: int) -> list[Post]:
+        """This life of it will not come back."""
         self.removed.add(broker)
-        posts: list[Post] = [] if broker in self.gone else [(Gone(broker), None)]
+        posts: list[Post] = [] if self.gone.get(broker, -1) >= life else [(Gone(broker, life), None)]
         for publisher in list(self.ads):
             posts.extend(self._echo_on(publisher))
         return posts
+
+    # -- brokers that come back ----------------------------------------------------------------------------------------
+
+    def admit(self, broker: NodeId) -> list[Post]:
+        """It is there again, and knows nothing: what is on this side of it."""
+        self.removed.discard(broker)
+        for ad in self.ads.values():
+            if not ad.echoed:
+                ad.passed_over.add(broker)
+        side = self.tree.side(self.me, broker)
+        told: list[Restore] = []
+        for publisher, ad in self.ads.items():
+            if ad.side != side:
+                _last(told).ads.append((publisher, ad.topic, ad.template.to_wire(), ad.count))
+        for subscription, entry in self.table.items():
+            if entry.side != side and subscription.incarnation > self.gone.get(subscription.broker, -1):
+                _last(told).subscriptions.append((subscription, entry.wanted.to_wire()))
+        parts = [*told, Restore([], [], True)]
+        return [(part, {broker}) for part in parts]
+
+    def _restore(self, body: Restore, side: Side) -> list[Post]:
+        """What a neighbour knew while this broker was away. It is settled there, and nobody needs to hear of it."""
+        posts: list[Post] = []
+        for publisher, topic, template, published in body.ads:
+            if publisher not in self.ads and not self._has_ended(publisher) and publisher.broker != self.me:
+                ad = Advertisement(topic, from_wire(template), side, published, echoed=True)
+                self.ads[publisher] = ad
+                way = self._way(publisher.broker)
+                for subscription, entry in self.table.items():
+                    if entry.side != side and ad.template.intersects(entry.wanted):
+                        entry.issued |= way
+                        if entry.side is None:
+                            posts.append((Subscribe(subscription, entry.wanted.to_wire()), way))
+        for subscription, wire in body.subscriptions:
+            if subscription not in self.table and subscription.broker != self.me:
+                self._restore_subscription(subscription, from_wire(wire), posts)
+        return posts
+
+    def _restore_subscription(self, subscription: SubscriptionId, wanted: Filter, posts: list[Post]) -> None:
+        entry = self.table[subscription] = Entry(wanted, self.tree.side(self.me, subscription.broker))
+        self.index.add(subscription, wanted)
+        self.stable.setdefault(subscription, {})
+        for publisher, ad in self.ads.items():
+            if ad.template.intersects(wanted):
+                if ad.side is None:
+                    posts.append((Marker(publisher, subscription, ad.count), None))
+                elif ad.side != entry.side:
+                    entry.issued |= self._way(publisher.broker)
+
+    def forget_subscriptions(self, broker: NodeId) -> None:
+        """Of lives of it that are over; by now what others covered by them found its own way."""
+        over = self.gone.get(broker, -1)
+        for subscription in [one for one in self.table if one.broker == broker and one.incarnation <= over]:
+            self._unsubscribe(Unsubscribe(subscription))
 
     def invariants(self) -> None:
         for subscription, local in self.locals.items():
@@ -399,3 +464,10 @@ class Tables:
             assert not local.queue or local.queue[0].publisher not in local.cut, "an event that could leave waits"
             assert not local.floor.keys() & local.cut.keys()
         assert self.stable.keys() == self.table.keys(), "markers are kept of a subscription that is gone"
+
+
+def _last(told: list[Restore]) -> Restore:
+    """The part that has room for more."""
+    if not told or len(told[-1].ads) + len(told[-1].subscriptions) >= RESTORED_AT_ONCE:
+        told.append(Restore([], [], False))
+    return told[-1]

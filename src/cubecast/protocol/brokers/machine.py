@@ -15,11 +15,14 @@ from cubecast.protocol.brokers.locamu import Substrate
 from cubecast.protocol.brokers.locaps import Local, Tables
 from cubecast.protocol.brokers.packets import (
     Advertise,
+    Alive,
     Copy,
     Event,
     Processed,
     PublisherId,
+    Removed,
     Restarted,
+    Restore,
     Subscribe,
     SubscriptionId,
     Unadvertise,
@@ -37,6 +40,8 @@ from cubecast.protocol.effects import (
     Effects,
     Gap,
     Published,
+    Reincarnated,
+    Released,
     Send,
     SetTimer,
     Subscribed,
@@ -45,6 +50,7 @@ from cubecast.protocol.effects import (
 from cubecast.protocol.filters import ALL, Filter, Value, parse
 from cubecast.protocol.filters.conditions import Conjunction, Operator, Term
 
+SILENT_BEATS = 4
 EMPTY: Mapping[Topic, Sequence[NodeId]] = {}
 
 
@@ -59,6 +65,8 @@ class BrokerParameters:
     """How long a copy waits for what must come before it until that is asked for."""
     remove_after: float = 60_000.0
     """How long a broker is suspected before it is given up."""
+    heartbeat: float = 0.0
+    """How often a broker says that it lives; one that was silent four times as long is suspected. 0: drivers tell."""
 
 
 def topic_filter(topic: Topic, wanted: Filter = ALL) -> Filter:
@@ -80,17 +88,29 @@ class LoCaPS(Handlers):
         self.node = node
         self.incarnation = incarnation
         self._parameters = parameters
-        self._tables = Tables(node, parameters.tree, parameters.faults, covering=parameters.covering)
+        self._down: set[NodeId] = set()
+        """Peers that the driver, or their silence, says are not there."""
+        self._last_word: dict[NodeId, float] = {}
+        self._begin()
+        if not incarnation:
+            self._settle(settled)
+
+    def _begin(self) -> None:
+        """A life, of which nobody knows anything yet, nor it of anybody."""
+        parameters = self._parameters
+        self._tables = Tables(self.node, parameters.tree, parameters.faults, covering=parameters.covering)
         self._substrate = Substrate(
-            node,
+            self.node,
             parameters.tree,
             parameters.faults,
             self._tables.handle,
             ack_delay=parameters.ack_delay,
             patience=parameters.patience,
+            life=self.incarnation,
         )
         self._publishers: dict[Topic, PublisherId] = {}
         self._subscriptions: dict[Topic, SubscriptionId] = {}
+        self._filters: dict[Topic, str | None] = {}
         self._unconfirmed: dict[Topic, None] = {}
         self._numbered = 0
         self._counters: dict[Topic, Counter] = {}
@@ -99,8 +119,10 @@ class LoCaPS(Handlers):
         """Has the application been handed anything?"""
         self._first: PublisherId | None = None
         """The publisher it published by first. Until it heard anything only what another one publishes is an effect."""
-        if not incarnation:
-            self._settle(settled)
+        self._unheard = set(parameters.tree.neighbours[self.node]) if self.incarnation else set()
+        """Neighbours that have not told yet what is on their side."""
+        self._rejoining: dict[NodeId, Incarnation] = {}
+        """Brokers that began another life, of whose last one others may still have something."""
 
     def _settle(self, settled: Mapping[Topic, Sequence[NodeId]]) -> None:
         """Subscriptions that every broker knows from the start; they are confirmed."""
@@ -114,16 +136,21 @@ class LoCaPS(Handlers):
     # -- what the application asks for -------------------------------------------------------------------------------
 
     def on_start(self, now: float) -> Effects:
-        """A broker that restarts remembers neither numbers nor tables. It says so, so that the others need not wait for
-        its former self, and takes no part: a broker that replaces it has an id of its own."""
+        """A broker that restarts remembers neither numbers nor tables. It says so; the others take it back."""
+        self._substrate.now = now
         near = tuple(sorted(self._substrate.near))
-        return [Send(near, Restarted())] if self.incarnation and near else []
+        effects: Effects = [Send(near, Restarted(self.incarnation))] if self.incarnation and near else []
+        if self._parameters.heartbeat and near:
+            self._last_word = dict.fromkeys(near, now)
+            effects.append(SetTimer("heartbeat", now + self._parameters.heartbeat))
+        return effects
 
-    def _check_part(self) -> None:
-        if self.incarnation:
-            raise LocalProtocolError("a broker that restarted takes no part; give the one that replaces it a new id")
+    @property
+    def is_active(self) -> bool:
+        """Does it know what is on the side of every neighbour that is there?"""
+        return not self._unheard - self._down - self._substrate.removed
 
-    def advertise(self, now: float, topic: Topic, template: Filter = ALL) -> Effects:
+    def advertise(self, now: float, topic: Topic, filter: str | None = None) -> Effects:  # noqa: A002
         """Say what will be published to the topic, so that subscriptions find the way before it is."""
         if topic in self._publishers:
             raise LocalProtocolError(
@@ -132,7 +159,7 @@ class LoCaPS(Handlers):
         self._substrate.now = now
         self._numbered += 1
         publisher = self._publishers[topic] = PublisherId(self.node, self.incarnation, self._numbered)
-        wire = topic_filter(topic, template).to_wire()
+        wire = topic_filter(topic, parse(filter) if filter else ALL).to_wire()
         self._substrate.post((Advertise(publisher, topic, wire, self._counters.get(topic, 0)), None))
         return self._effects()
 
@@ -145,7 +172,12 @@ class LoCaPS(Handlers):
         return self._effects()
 
     def publish(
-        self, now: float, topic: Topic, payloads: Sequence[bytes], attributes: Mapping[str, Value] | None = None
+        self,
+        now: float,
+        topic: Topic,
+        payloads: Sequence[bytes],
+        attributes: Mapping[str, Value] | None = None,
+        hurry: bool = False,
     ) -> Effects:
         event = {**(attributes or {}), "topic": topic}
         effects = self.advertise(now, topic) if topic not in self._publishers else []
@@ -159,17 +191,16 @@ class LoCaPS(Handlers):
         return effects + self._effects()
 
     def subscribe(self, now: float, topic: Topic, filter: str | None = None) -> Effects:  # noqa: A002
-        self._check_part()
         if topic in self._subscriptions:
             raise LocalProtocolError(f"{topic!r} is subscribed already")
+        wanted = topic_filter(topic, parse(filter) if filter else ALL)
         self._substrate.now = now
         self._numbered += 1
         subscription = self._subscriptions[topic] = SubscriptionId(self.node, self.incarnation, self._numbered)
         self._tables.locals[subscription] = Local(topic)
         self._unconfirmed[topic] = None
-        self._substrate.post(
-            (Subscribe(subscription, topic_filter(topic, parse(filter) if filter else ALL).to_wire()), None)
-        )
+        self._filters[topic] = filter
+        self._substrate.post((Subscribe(subscription, wanted.to_wire()), None))
         return self._effects()
 
     def unsubscribe(self, now: float, topic: Topic) -> Effects:
@@ -178,21 +209,33 @@ class LoCaPS(Handlers):
             raise LocalProtocolError(f"{topic!r} is not subscribed here")
         self._substrate.now = now
         self._unconfirmed.pop(topic, None)
+        self._filters.pop(topic, None)
         self._substrate.post((Unsubscribe(subscription), None))
         return [*self._effects(), Unsubscribed(topic)]
 
     # -- what happens to it ------------------------------------------------------------------------------------------
 
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
-        if self.incarnation:
-            return []
         self._substrate.now = now
+        back = self._hear(now, sender)
+        if sender in self._substrate.removed and not isinstance(packet, Restarted):
+            life = self._substrate.received.lives.get(sender, 0)
+            return [*back, Send((sender,), Removed(life))] if sender not in self._rejoining else back
+        return back + self._take(now, sender, packet)
+
+    def _take(self, now: float, sender: NodeId, packet: Any) -> Effects:
         match packet:
             case Copy():
-                check_copy(packet, self._parameters.tree, self._parameters.faults, self.node)
+                check_copy(packet, self._parameters.tree, self._parameters.faults)
                 self._substrate.receive(packet)
-            case Restarted():
-                return self._remove(sender) if sender in self._substrate.near else []
+                if isinstance(packet.body, Restore) and packet.body.is_last:
+                    self._unheard.discard(self._parameters.tree.side(self.node, packet.header.origin) or sender)
+            case Restarted(life):
+                return self._restarted(sender, life) if sender in self._substrate.near else []
+            case Removed(life):
+                return self._begin_again(now) if sender in self._substrate.near and life >= self.incarnation else []
+            case Alive():
+                pass
             case Processed():
                 self._substrate.on_processed(sender, packet)
             case Want():
@@ -212,12 +255,15 @@ class LoCaPS(Handlers):
                 self._substrate.on_missing(broker)
             case ("remove", int(broker)):
                 return self._remove(broker)
+            case ("forget", int(broker)):
+                self._tables.forget_subscriptions(broker)
+            case "heartbeat":
+                return self._beat(now)
         return self._effects()
 
     def on_peer_down(self, now: float, peer: NodeId) -> Effects:
         self._substrate.now = now
-        if self.incarnation:
-            return []
+        self._down.add(peer)
         if peer in self._substrate.near and peer not in self._substrate.suspects:
             self._substrate.suspect(peer)
             self._substrate.effects.append(SetTimer(("remove", peer), now + self._parameters.remove_after))
@@ -225,20 +271,80 @@ class LoCaPS(Handlers):
 
     def on_peer_up(self, now: float, peer: NodeId) -> Effects:
         self._substrate.now = now
-        if self.incarnation:
-            return []
-        if peer in self._substrate.suspects:
-            self._substrate.effects.append(CancelTimer(("remove", peer)))
-        self._substrate.trust(peer)
+        self._down.discard(peer)
+        self._last_word[peer] = now
+        if self._unheard and peer in self._substrate.near:
+            self._substrate.effects.append(Send((peer,), Restarted(self.incarnation)))
+        if peer not in self._rejoining:
+            if peer in self._substrate.suspects:
+                self._substrate.effects.append(CancelTimer(("remove", peer)))
+            self._substrate.trust(peer)
         return self._effects()
 
-    def _remove(self, broker: NodeId) -> Effects:
-        if broker in self._substrate.removed:
+    # -- who lives ---------------------------------------------------------------------------------------------------
+
+    def _beat(self, now: float) -> Effects:
+        """Say that this broker lives, and look who did not say so for long."""
+        every = self._parameters.heartbeat
+        effects: Effects = [Send(tuple(sorted(self._substrate.near)), Alive()), SetTimer("heartbeat", now + every)]
+        for peer in sorted(self._substrate.near - self._down):
+            if now - self._last_word.get(peer, now) > SILENT_BEATS * every:
+                effects += self.on_peer_down(now, peer)
+        return effects
+
+    def _hear(self, now: float, peer: NodeId) -> Effects:
+        if not self._parameters.heartbeat:
             return []
-        given_up = self._substrate.remove(broker)
-        gaps: Effects = [gap for copy in given_up for gap in self._gaps(copy)]
-        self._substrate.post(*self._tables.remove(broker))
-        return gaps + self._effects()
+        self._last_word[peer] = now
+        return self.on_peer_up(now, peer) if peer in self._down else []
+
+    def _remove(self, broker: NodeId) -> Effects:
+        effects: Effects = []
+        if broker not in self._substrate.removed:
+            given_up = self._substrate.remove(broker)
+            effects += [gap for copy in given_up for gap in self._gaps(copy)]
+            self._substrate.post(*self._tables.remove(broker, self._substrate.received.lives.get(broker, 0)))
+            after = self._substrate.now + self._parameters.remove_after
+            self._substrate.effects.append(SetTimer(("forget", broker), after))
+        if broker in self._rejoining:
+            self._admit(broker, self._rejoining.pop(broker))
+        return effects + self._effects()
+
+    def _restarted(self, broker: NodeId, life: Incarnation) -> Effects:
+        """Its former life is over, and what nobody else has of it is lost. First the others are asked what they have: a
+        message that was waited for must not come when it is waited for no longer."""
+        substrate = self._substrate
+        if life <= max(substrate.received.lives.get(broker, 0), self._rejoining.get(broker, 0)):
+            return []
+        self._rejoining[broker] = life
+        if substrate.is_new or broker in substrate.removed:
+            return self._remove(broker)
+        substrate.suspect(broker)
+        substrate.effects.append(SetTimer(("remove", broker), substrate.now + 2 * self._parameters.patience))
+        return self._effects()
+
+    def _admit(self, broker: NodeId, life: Incarnation) -> None:
+        """Take it back, and tell it what is on this side, unless a broker between the two does."""
+        substrate, tree = self._substrate, self._parameters.tree
+        substrate.admit(broker, life)
+        restored = self._tables.admit(broker)
+        if all(one in substrate.suspects | substrate.removed for one in tree.path(self.node, broker)[:-1]):
+            substrate.post(*restored)
+        if broker in self._down:
+            substrate.suspect(broker)
+            substrate.effects.append(SetTimer(("remove", broker), substrate.now + self._parameters.remove_after))
+
+    def _begin_again(self, now: float) -> Effects:
+        """The others gave this broker up while it was silent: it comes back as one that restarted."""
+        filters, topics = self._filters, dict(self._subscriptions)
+        timers = [CancelTimer(("missing", peer)) for peer in sorted(self._substrate.near)]
+        timers += [CancelTimer(("remove", peer)) for peer in sorted(self._substrate.near)]
+        self.incarnation += 1
+        self._begin()
+        effects: Effects = [*timers, Reincarnated(self.incarnation, tuple(topics)), *self.on_start(now)]
+        for topic in topics:
+            effects += self.subscribe(now, topic, filters.get(topic))
+        return effects
 
     def _gaps(self, copy: Copy) -> Effects:
         """An event that will never be complete here, for each of the subscriptions it is for."""
@@ -287,10 +393,14 @@ class LoCaPS(Handlers):
             if local is not None:
                 told.append(Cut(local.topic, _message(publisher, last)))
         tables.cuts.clear()
-        for event in tables.deliveries:
+        for name, event in tables.deliveries:
             self._heard = True
-            told.append(Deliver(event.topic, event.message, event.payloads))
+            other = None if name == event.topic else name
+            told.append(Deliver(event.topic, event.message, event.payloads, None, other))
         tables.deliveries.clear()
+        for record in self._substrate.closed():
+            if isinstance(record.body, Event) and record.body.publisher[:2] == (self.node, self.incarnation):
+                told.append(Released(record.body.topic, record.body.last))
         for topic in list(self._unconfirmed):
             subscription = self._subscriptions[topic]
             if tables.settled(subscription):

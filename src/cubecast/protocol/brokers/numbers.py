@@ -1,4 +1,20 @@
-"""Sets of numbers that fill up from below: a prefix without holes and the few beyond it."""
+"""Sets of numbers that fill up from below: a prefix without holes and the few beyond it.
+
+Numbers and turns begin anew in each life of a broker, behind all of the lives before: the high bits name the life, or,
+for numbers that one broker gives another, the lives of both together.
+"""
+
+LIFE_BITS = 40
+MOST_LIVES = 1 << 20
+
+
+def life_of(number: int) -> int:
+    return number >> LIFE_BITS
+
+
+def first_of(life: int) -> int:
+    """What the numbers of a life begin behind."""
+    return life << LIFE_BITS
 
 
 class Numbers:
@@ -6,8 +22,8 @@ class Numbers:
 
     __slots__ = ("beyond", "prefix")
 
-    def __init__(self) -> None:
-        self.prefix = 0
+    def __init__(self, start: int = 0) -> None:
+        self.prefix = start
         self.beyond: set[int] = set()
 
     def __contains__(self, number: int) -> bool:

@@ -91,12 +91,23 @@ class Event(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The broker was removed: its publishers will publish no more."""
+    """The broker was removed: publishers of this life of it, and those before, will publish no more."""
 
     broker: NodeId
+    life: Incarnation
 
 
-Body: TypeAlias = Advertise | AdvertiseEcho | Unadvertise | Subscribe | Unsubscribe | Marker | Partial | Event | Gone
+class Restore(NamedTuple):
+    """For a broker that restarted: publishers and subscriptions on the sender's side of it, or a part of them."""
+
+    ads: list[tuple[PublisherId, Topic, WireFilter, Counter]]
+    subscriptions: list[tuple[SubscriptionId, WireFilter]]
+    is_last: bool
+
+
+Body: TypeAlias = (
+    Advertise | AdvertiseEcho | Unadvertise | Subscribe | Unsubscribe | Marker | Partial | Event | Gone | Restore
+)
 
 
 class Header(NamedTuple):
@@ -194,6 +205,12 @@ class GoneCopy(Copy):
     body: Gone
 
 
+@dataclass(slots=True)
+class RestoreCopy(Copy):
+    header: Header
+    body: Restore
+
+
 COPIES: Mapping[type, type[Copy]] = {
     Advertise: AdvertiseCopy,
     AdvertiseEcho: EchoCopy,
@@ -204,6 +221,7 @@ COPIES: Mapping[type, type[Copy]] = {
     Partial: PartialCopy,
     Event: EventCopy,
     Gone: GoneCopy,
+    Restore: RestoreCopy,
 }
 
 
@@ -232,7 +250,30 @@ class Processed(Packet):
 
 @dataclass(slots=True)
 class Restarted(Packet):
-    """The sender remembers nothing: the broker of this id is gone for good."""
+    """The sender begins this life and remembers nothing of those before, which are over."""
+
+    life: Incarnation
 
 
-PACKETS: tuple[type[Packet], ...] = (*COPIES.values(), Want, Unwant, Processed, Restarted)
+@dataclass(slots=True)
+class Removed(Packet):
+    """The receiver's life up to this one is over, as far as the sender is concerned: it was silent for too long."""
+
+    life: Incarnation
+
+
+@dataclass(slots=True)
+class Alive(Packet):
+    """Nothing else was to be said for a while."""
+
+
+PACKETS: tuple[type[Packet], ...] = (
+    *(kind for kind in COPIES.values() if kind is not RestoreCopy),
+    Want,
+    Unwant,
+    Processed,
+    Restarted,
+    RestoreCopy,
+    Removed,
+    Alive,
+)

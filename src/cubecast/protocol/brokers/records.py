@@ -49,6 +49,8 @@ class RecordLog:
         self._open: dict[MessageKey, Record] = {}
         self._recent: dict[MessageKey, Record] = {}
         self._gone: set[NodeId] = set()
+        self.closed: list[Record] = []
+        """Those that everybody nearby has since the machine last looked."""
         self._acked: Tables = {}
         self._outstanding: dict[tuple[NodeId, NodeId], list[tuple[int, MessageKey]]] = {}
         """By target and issuer: numbers the target has not acknowledged, as a heap, with the message each is of."""
@@ -78,6 +80,10 @@ class RecordLog:
         acked[issuer] = max(number, acked.get(issuer, 0))
         self._close(target, issuer, number)
 
+    def readmit(self, target: NodeId) -> None:
+        """It was taken back: what is issued to it from now on is kept."""
+        self._gone.discard(target)
+
     def forget(self, target: NodeId) -> None:
         """Nothing is kept for it any more."""
         self._gone.add(target)
@@ -94,6 +100,7 @@ class RecordLog:
             record.open -= 1
             if not record.open:
                 del self._open[record.key]
+                self.closed.append(record)
                 self._recent[record.key] = record
                 if len(self._recent) > RECENT:
                     del self._recent[next(iter(self._recent))]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from cubecast.errors import BadInput, RemoteProtocolError
-from cubecast.ids import NodeId
+from cubecast.protocol.brokers.numbers import MOST_LIVES
 from cubecast.protocol.brokers.packets import (
     Advertise,
     AdvertiseEcho,
@@ -12,6 +12,7 @@ from cubecast.protocol.brokers.packets import (
     Gone,
     Marker,
     Partial,
+    Restore,
     Subscribe,
     Unadvertise,
     Unsubscribe,
@@ -20,11 +21,11 @@ from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import Filter
 from cubecast.protocol.filters.conditions import from_wire
 
-MOST = 1 << 48
+MOST = 1 << 60
 """Of anything that is counted."""
 
 
-def check_copy(copy: Copy, tree: BrokerTree, faults: int, me: NodeId) -> None:
+def check_copy(copy: Copy, tree: BrokerTree, faults: int) -> None:
     header, brokers = copy.header, tree.neighbours
     tables = (header.stamps, header.labels, header.past)
     named = {header.origin, header.by, header.to, *header.turns}
@@ -37,10 +38,10 @@ def check_copy(copy: Copy, tree: BrokerTree, faults: int, me: NodeId) -> None:
         raise RemoteProtocolError("a copy has numbers that no broker gives")
     if header.turns.get(header.origin) != header.turn or header.by not in header.turns:
         raise RemoteProtocolError("a copy whose origin or maker did not process it")
-    _check_body(copy.body, tree, faults, me)
+    _check_body(copy.body, tree, faults)
 
 
-def _check_body(body: Any, tree: BrokerTree, faults: int, me: NodeId) -> None:
+def _check_body(body: Any, tree: BrokerTree, faults: int) -> None:
     match body:
         case Event(publisher, _, last, _, payloads):
             right = publisher.broker in tree.neighbours and payloads and len(payloads) <= last < MOST
@@ -61,8 +62,13 @@ def _check_body(body: Any, tree: BrokerTree, faults: int, me: NodeId) -> None:
         case Partial(subscription, pivot, hops, lasts):
             named = {subscription.broker, pivot, *(publisher.broker for publisher, _ in lasts)}
             right = named <= tree.neighbours.keys() and 0 <= hops <= faults and all(0 <= n < MOST for _, n in lasts)
-        case Gone(broker):
-            right = broker in tree.neighbours and broker != me
+        case Gone(broker, life):
+            right = broker in tree.neighbours and 0 <= life < MOST_LIVES
+        case Restore(ads, subscriptions, _):
+            named = {ad[0].broker for ad in ads} | {one[0].broker for one in subscriptions}
+            right = named <= tree.neighbours.keys() and all(0 <= count < MOST for *_, count in ads)
+            for wire in (*(template for _, _, template, _ in ads), *(wanted for _, wanted in subscriptions)):
+                read_filter(wire)
         case _:
             right = False
     if not right:

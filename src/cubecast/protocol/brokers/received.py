@@ -1,0 +1,93 @@
+"""What a broker has processed of others, by their numbers and by their turns: what comes twice, and what is missing.
+
+Both begin anew with each life of a broker, so that nothing said of an earlier life is taken for news of this one.
+"""
+
+from cubecast.ids import NodeId
+from cubecast.protocol.brokers.numbers import Numbers, TurnWindow, first_of, life_of
+from cubecast.protocol.brokers.packets import Header, Table
+
+
+class Received:
+    def __init__(self, me: NodeId, life: int) -> None:
+        self.me = me
+        self.life = life
+        self.lives: Table = {}
+        """Of brokers nearby that restarted, the life they were taken back in."""
+        self.removed: set[NodeId] = set()
+        self._got: dict[tuple[NodeId, int], Numbers] = {}
+        """By broker, and both lives together."""
+        self._turns: dict[tuple[NodeId, int], TurnWindow] = {}
+        """By broker and its life."""
+
+    def lives_with(self, broker: NodeId) -> int:
+        """What numbers between the two of us begin with."""
+        return self.life + self.lives.get(broker, 0)
+
+    def numbers(self, broker: NodeId, number: int | None = None) -> Numbers:
+        """Those processed of the broker's: of the lives that this number is of, or of the present ones."""
+        lives = self.lives_with(broker) if number is None else life_of(number)
+        numbers = self._got.get((broker, lives))
+        if numbers is None:
+            numbers = self._got[broker, lives] = Numbers(first_of(lives))
+        return numbers
+
+    def prefixes(self) -> Table:
+        """Up to which number everything was processed, by broker."""
+        return {broker: self.numbers(broker).prefix for broker, _ in sorted(self._got)}
+
+    def is_duplicate(self, header: Header, turn: int) -> bool:
+        """Was it processed here? `turn` is this broker's own."""
+        me, turns, got = self.me, self._turns, self._got
+        for broker, one in header.turns.items():
+            if broker == me:
+                if one <= turn and life_of(one) == self.life:
+                    return True
+            else:
+                window = turns.get((broker, life_of(one)))
+                if window is not None and one in window:
+                    return True
+        for broker, numbers in header.stamps.items():
+            number = numbers.get(me)
+            if number is not None:
+                known = got.get((broker, life_of(number)))
+                if known is not None and number in known:
+                    return True
+        return False
+
+    def missing(self, header: Header) -> NodeId | None:
+        """A broker of which something must be processed before this copy. Numbers of other stampers do not order."""
+        me, stamps = self.me, header.stamps
+        for broker, number in header.past.get(me, {}).items():
+            needed = number - 1 if stamps.get(broker, {}).get(me) == number else number
+            if self.numbers(broker).prefix < needed and not self._is_over(broker, number):
+                return broker
+        number = stamps.get(header.by, {}).get(me, 0)
+        if number and self.numbers(header.by).prefix < number - 1 and not self._is_over(header.by, number):
+            return header.by
+        return None
+
+    def _is_over(self, broker: NodeId, number: int) -> bool:
+        """Will what the broker issued up to this number, in an earlier life of it or of this one, never be complete?"""
+        now = self.lives_with(broker)
+        return life_of(number) < now or (broker in self.removed and life_of(number) == now)
+
+    def is_of_the_past(self, header: Header) -> bool:
+        """Was the copy made for, or by, a life that is over? What it says of order means nothing here then."""
+        number = header.stamps.get(header.by, {}).get(self.me)
+        return number is not None and life_of(number) < self.lives_with(header.by)
+
+    def note_turns(self, header: Header) -> None:
+        for broker, turn in header.turns.items():
+            if broker != self.me:
+                window = self._turns.get((broker, life_of(turn)))
+                if window is None:
+                    window = self._turns[broker, life_of(turn)] = TurnWindow()
+                window.add(turn)
+
+    def admit(self, broker: NodeId, life: int) -> None:
+        """It was taken back in this life. Of its last one something may still be under way, of those before not."""
+        self.lives[broker] = life
+        self.removed.discard(broker)
+        self._got = {key: one for key, one in self._got.items() if key[0] != broker or key[1] >= life + self.life - 1}
+        self._turns = {key: one for key, one in self._turns.items() if key[0] != broker or key[1] >= life - 1}
