@@ -115,6 +115,18 @@ class Client:
         """Wait until everything published here on the topic reached everybody it is for."""
         await self._reached("stable", topic, self._port.publish(check_topic(topic), ()), timeout)
 
+    async def advertise(self, topic: str, where: str | None = None) -> None:
+        """Promise that whatever is published on the topic through this node matches the filter, `where`.
+
+        For brokers (`--protocol locaps`): only subscriptions that want some of it come here, and those find the way
+        before the first message. What does not match is then refused.
+        """
+        await self._port.advertise(check_topic(topic), where)
+
+    async def unadvertise(self, topic: str) -> None:
+        """Take the promise back, with all that was published: nothing more comes until the next publication."""
+        await self._port.unadvertise(check_topic(topic))
+
     async def _room(self, topic: str, timeout: float | None, done: int = 0) -> None:
         # Shielded, because the port may give one future to all who wait, and this one may be cancelled. Asked again,
         # because another publisher that waited may have used the room up.

@@ -237,6 +237,13 @@ class SyncClient:
 
         self._thread.run(publish())
 
+    def advertise(self, topic: str, where: str | None = None, timeout: float | None = 5.0) -> None:
+        """Promise brokers that whatever is published on the topic through this node matches the filter."""
+        self._thread.run(self._client.advertise(topic, where), timeout, f"{topic} was not advertised")
+
+    def unadvertise(self, topic: str, timeout: float | None = 5.0) -> None:
+        self._thread.run(self._client.unadvertise(topic), timeout, f"{topic} was not unadvertised")
+
     def stable(self, topic: str, timeout: float | None = None) -> None:
         """Wait until everything published here on the topic reached everybody it is for."""
         self._thread.run(self._client.stable(topic, timeout=timeout))

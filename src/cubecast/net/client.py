@@ -15,10 +15,12 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown, Unreachable
 from cubecast.ids import Topic
 from cubecast.net.addresses import Address
+from cubecast.net.advertisements import Advertisements
 from cubecast.net.config import MAX_PAYLOAD
 from cubecast.net.connection import Connection
 from cubecast.net.dialling import Dialler
 from cubecast.net.gateway_messages import (
+    Advertised,
     CaughtUp,
     Deliver,
     Durable,
@@ -97,6 +99,7 @@ class ClientPort:
         self._subscriptions = RemoteSubscriptions(self._send)
         self._publications = RemotePublications(self._send, lambda: self._connection is not None, on_refused)
         self._log = LogQuestions(self._send, lambda: self._connection is not None)
+        self._advertisements = Advertisements(self._send)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._requests = 0
         self._closed: CubecastError | None = None
@@ -120,6 +123,7 @@ class ClientPort:
             Durable: self._publications.on_durable,
             Reaches: self._publications.on_reaches,
             StatusReply: self._on_status,
+            Advertised: self._advertisements.on_advertised,
             LogRange: self._log.on_range,
             LogList: self._log.on_list,
             LogCut: self._log.on_cut,
@@ -146,6 +150,7 @@ class ClientPort:
         self._heart = self._loop.call_later(PING_EVERY, self._beat, self._last_word + PING_EVERY)
         self._publications.max_payload = min(MAX_PAYLOAD, accepted.max_payload or MAX_PAYLOAD)
         connection.take_over(self._on_frames, self._on_lost)
+        self._advertisements.open_all()
         self._subscriptions.open_all()
         for request in self._asked:
             self._send(StatusRequest(request))
@@ -224,6 +229,16 @@ class ClientPort:
     def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
         self._check_open()
         return self._publications.ask(topic, payload)
+
+    def advertise(self, topic: Topic, where: str | None) -> Awaitable[None]:
+        self._check_open()
+        self._publications.flush()
+        return self._advertisements.advertise(topic, where)
+
+    def unadvertise(self, topic: Topic) -> Awaitable[None]:
+        self._check_open()
+        self._publications.flush()
+        return self._advertisements.unadvertise(topic)
 
     def has_room(self, topic: Topic) -> bool:
         """One budget for all topics: they share the connection."""
@@ -323,6 +338,7 @@ class ClientPort:
             topics = ", ".join(unsent.topics[:5])
             self._on_refused(f"{unsent.messages} messages on {topics} were not sent, and not published: {error}")
         self._log.fail(error)
+        self._advertisements.fail(error)
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(error)

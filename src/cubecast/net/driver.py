@@ -39,6 +39,7 @@ from cubecast.protocol.effects import (
 )
 from cubecast.protocol.family import Family
 from cubecast.protocol.inputs import (
+    Advertise,
     Expelled,
     Follow,
     LinkFull,
@@ -49,6 +50,7 @@ from cubecast.protocol.inputs import (
     Start,
     Subscribe,
     Timer,
+    Unadvertise,
     Unsubscribe,
 )
 from cubecast.wire.codec import MAX_PACKET_BYTES, codec_of
@@ -71,6 +73,8 @@ INPUTS: dict[str, Any] = {
     "publish": Publish,
     "subscribe": Subscribe,
     "unsubscribe": Unsubscribe,
+    "advertise": Advertise,
+    "unadvertise": Unadvertise,
     "follow": Follow,
 }
 """By the names that records of inputs use."""
@@ -80,6 +84,9 @@ class Listener(Protocol):
     """Who wants to know what the machine says, besides the network."""
 
     def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any) -> None: ...
+    def on_deliver_to(
+        self, subscription: Topic, topic: Topic, message: MessageId, payloads: Sequence[bytes]
+    ) -> None: ...
     def on_published(self, topic: Topic, count: int) -> None: ...
     def on_acknowledged(self, topic: Topic, counter: int) -> None: ...
     def on_failed(self, topic: Topic, count: int, reason: str) -> None: ...
@@ -330,7 +337,10 @@ class Driver:
             if type(effect) is Deliver:  # the frequent ones like this: patterns cost more than what is done
                 if turn.is_short and turn.writers:
                     turn.end()  # forward, then deliver
-                listener.on_deliver(effect.topic, effect.message, effect.payloads, effect.packet)
+                if effect.subscription is None:
+                    listener.on_deliver(effect.topic, effect.message, effect.payloads, effect.packet)
+                else:
+                    listener.on_deliver_to(effect.subscription, effect.topic, effect.message, effect.payloads)
             elif type(effect) is Send:
                 packet = effect.packet
                 frame = packet.frame

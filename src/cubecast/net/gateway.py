@@ -17,6 +17,8 @@ from cubecast.net.client_sink import ClientSink
 from cubecast.net.connection import Traffic
 from cubecast.net.gateway_messages import (
     CREDIT,
+    Advertise,
+    Advertised,
     AwaitDurable,
     AwaitStable,
     CutLog,
@@ -115,7 +117,7 @@ class Gateway:
         self._held: dict[ClientSink, None] = {}
         """Those that wait for the connection."""
         self._most_subscriptions, self._known = subscriptions, 0
-        self._backlog: deque[Publish | AwaitStable | AwaitDurable] = deque()
+        self._backlog: deque[Publish | AwaitStable | AwaitDurable | Advertise] = deque()
         self._backlog_bytes = 0
         self._heard = self._published = 0
         self._accepted: OrderedDict[Topic, int] = OrderedDict()
@@ -143,6 +145,7 @@ class Gateway:
             AwaitStable: self._on_await,
             AwaitDurable: self._on_await,
             StatusRequest: self._on_status_request,
+            Advertise: self._on_advertise,
             ReadLog: self._log.on_read,
             ListLog: self._log.on_list,
             CutLog: self._log.on_cut,
@@ -354,6 +357,8 @@ class Gateway:
                 self._await_stable(message)
             elif isinstance(message, AwaitDurable):
                 self._await_durable(message)
+            elif isinstance(message, Advertise):
+                self._advertise(message)
             elif self._port.has_room(message.topic):
                 self._publish(message)
             else:
@@ -436,6 +441,20 @@ class Gateway:
             self.send(Durable(message.request, (type(error).__name__, str(error))))
         else:
             self._follow(self._port.durable(message.topic, accepted), done)
+
+    def _on_advertise(self, message: Advertise) -> None:
+        """In the order of what is published around it."""
+        self._asked += 1
+        self._check_requests()
+        self._backlog.append(message)
+
+    def _advertise(self, message: Advertise) -> None:
+        def done(future: asyncio.Future[None]) -> None:
+            error = future.exception()
+            self.send(Advertised(message.request, None if error is None else (type(error).__name__, str(error))))
+
+        asked = self._port.unadvertise(message.topic) if message.ends else None
+        self._follow(asked or self._port.advertise(message.topic, message.where), done)
 
     # Questions
 

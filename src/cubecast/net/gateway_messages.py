@@ -125,6 +125,15 @@ class ProducerKnown(msgspec.Struct, frozen=True, array_like=True, tag=51):
     error: tuple[str, str] | None = None
 
 
+class Advertise(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """What is published on the topic through this node will match the filter; with `ends`, no more is."""
+
+    request: int
+    topic: Topic
+    where: str | None = None
+    ends: bool = False
+
+
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
     """The publications up to this number are in the node's hands, except for those refused."""
 
@@ -252,6 +261,12 @@ class Reaches(msgspec.Struct, frozen=True, array_like=True, tag=30):
     """Why it was not published: the error's name and text."""
 
 
+class Advertised(msgspec.Struct, frozen=True, array_like=True, tag=33):
+    request: int
+    error: tuple[str, str] | None = None
+    """Why it is not: the error's name and text."""
+
+
 FromClient: TypeAlias = (
     Subscribe
     | Unsubscribe
@@ -267,6 +282,7 @@ FromClient: TypeAlias = (
     | CutLog
     | PlaceInLog
     | RegisterProducer
+    | Advertise
 )
 FromNode: TypeAlias = (
     Taken
@@ -287,6 +303,7 @@ FromNode: TypeAlias = (
     | LogPlace
     | Reaches
     | ProducerKnown
+    | Advertised
 )
 
 encode = msgspec.msgpack.Encoder().encode

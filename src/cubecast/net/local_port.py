@@ -10,6 +10,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
+from cubecast.net.channels import Channel, Channels, runs_alike
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.net.filtering import FilteredSink
 from cubecast.net.following import Following
@@ -43,7 +44,7 @@ from cubecast.net.turn import Turn
 from cubecast.protocol.effects import Acknowledged
 from cubecast.protocol.families import find
 from cubecast.protocol.filters import parse
-from cubecast.protocol.inputs import Follow
+from cubecast.protocol.inputs import Advertise, Follow
 from cubecast.wire.codec import MAX_PACKET_BYTES
 
 log = logging.getLogger(__name__)
@@ -64,11 +65,11 @@ class LocalPort:
     def __init__(self, config: NodeConfig, call: Call, hold_back: Call, let_through: Call) -> None:
         self._config = config
         family = find(config.protocol)
+        self._channels = Channels() if Advertise in family.requests else None
+        """Where the protocol looks into messages itself."""
         self._requests, self._learns_stability = family.requests, family.frees is Acknowledged
         self._unquestioned = min(LARGE, config.max_payload)
-        self._call = call
-        self._hold_back = hold_back
-        self._let_through = let_through
+        self._call, self._hold_back, self._let_through = call, hold_back, let_through
         self._subscriptions = Subscriptions()
         self._following = Following(self._subscriptions, call)
         self._replays: dict[int, Replay] = {}
@@ -109,6 +110,8 @@ class LocalPort:
 
     def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         self._check_open()
+        if self._channels is not None:
+            return self._subscribe_channel(self._channels.join(check_pattern(pattern), where), pattern, sink, since)
         wanted = None if where is None else parse(where)
         if is_pattern(pattern) and Follow not in self._requests:
             raise BadInput(f"{self._config.protocol} follows no patterns; name the topics, or run cubecast")
@@ -129,6 +132,15 @@ class LocalPort:
             self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
 
+    def _subscribe_channel(self, channel: Channel, pattern: str, sink: Sink, since: Since | None) -> int:
+        if since is not None:
+            raise NotKept(f"{self._config.protocol} keeps no log, so a subscription cannot begin there")
+        number = self._subscriptions.open(pattern, sink, channel=channel.name)
+        if self._subscriptions.attach(number, channel.name):
+            self._call("subscribe", channel.name, channel.filter)
+        self._subscriptions.check_ready_soon(number)
+        return number
+
     def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
         if self.recorder is None:
             raise NotKept("this node keeps no log, so a subscription cannot begin there")
@@ -143,7 +155,11 @@ class LocalPort:
         closed = self._subscriptions.close(subscription)
         if closed is None:
             return
-        if closed.is_wild:
+        if self._channels is not None and closed.channel is not None:
+            if self._channels.leave(closed.channel):
+                self._call("unsubscribe", closed.channel)
+                self._subscriptions.forget_unheard((closed.channel,))
+        elif closed.is_wild:
             self._following.changed()
         elif not self._subscriptions.names(closed.pattern):
             self._call("unsubscribe", closed.pattern)
@@ -176,8 +192,9 @@ class LocalPort:
         largest = max(map(len, payloads))
         if largest > self._unquestioned:
             self._check_size(topic, largest)
-        if self._closed is not None:
-            raise self._closed
+        self._check_open()
+        if self._channels is not None:
+            self._channels.check(topic, payloads)
         out = out or self._out(topic)
         accepted = out.accept(payloads)
         if not out.is_dirty:
@@ -244,12 +261,42 @@ class LocalPort:
         try:
             for out in dirty:
                 out.is_dirty = False
+                if self._channels is not None:
+                    self._hand_over_runs(out)
+                    continue
                 if self._subscriptions.is_paused(out.topic):
                     continue  # publishing here would deliver here, where somebody is full
                 if out.is_worth_a_call:
                     self._call("publish", out.topic, out.take(), out.is_awaited)
         finally:
             self.turn.release()
+
+    def _hand_over_runs(self, out: Outgoing) -> None:
+        if out.is_worth_a_call:
+            for attributes, run in runs_alike(out.topic, out.take()):
+                self._call("publish", out.topic, run, out.is_awaited, attributes)
+
+    async def advertise(self, topic: Topic, where: str | None) -> None:
+        self._check_open()
+        if self._channels is None:
+            raise BadInput(f"{self._config.protocol} needs no advertisements; brokers do (--protocol locaps)")
+        if self.publishes(check_topic(topic)):
+            if self._channels.is_advertised(topic, where):
+                return
+            raise BadInput(f"{topic} is published here already; advertise it before, or unadvertise it first")
+        promised = self._channels.advertise(topic, where)
+        self._outgoing[topic] = Outgoing(topic, self._config.topic_budget)
+        self._call("advertise", topic, promised)
+
+    async def unadvertise(self, topic: Topic) -> None:
+        self._check_open()
+        out = self._outgoing.get(topic)
+        if self._channels is None or out is None:
+            raise BadInput(f"{topic} is not advertised here")
+        self._hand_over()
+        self._channels.unadvertise(topic)
+        self._call("unadvertise", topic)
+        del self._outgoing[topic]
 
     def publishes(self, topic: Topic) -> bool:
         """Was anything published on it here?"""
@@ -358,6 +405,12 @@ class LocalPort:
                     audience.filtered.deliver(topic, message, payloads, None)
         elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
+
+    def on_deliver_to(self, subscription: Topic, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:
+        """For those only that share this channel."""
+        for one in self._subscriptions.by_topic.get(subscription, NOBODY).everybody():
+            if one.matches(topic):
+                one.sink.on_batch(topic, message, payloads)
 
     def deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any = None) -> None:
         """Into the log, where there is one, and to everybody who listens."""

@@ -97,6 +97,11 @@ class Port(Protocol):
     def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
         """Publish a question; done when it leaves: is there any subscriber that it is for?"""
 
+    def advertise(self, topic: Topic, where: str | None) -> Awaitable[None]:
+        """Everything published on the topic by this node will match the filter; `BadInput` where nobody needs that."""
+
+    def unadvertise(self, topic: Topic) -> Awaitable[None]: ...
+
     def has_room(self, topic: Topic) -> bool:
         """Is there budget for another publication on the topic?"""
 

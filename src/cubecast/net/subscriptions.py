@@ -22,6 +22,8 @@ class Subscription:
     is_wild: bool
     where: Filter | None = None
     """What it wants of its topics, where the node has to choose for it."""
+    channel: str | None = None
+    """What the protocol knows it by, where that looks into messages itself."""
     topics: dict[Topic, None] = field(default_factory=dict)
     is_paused: bool = False
     was_ready: bool = False
@@ -105,9 +107,10 @@ class Subscriptions:
 
     # Coming and going
 
-    def open(self, pattern: str, sink: Sink, where: Filter | None = None) -> int:
+    def open(self, pattern: str, sink: Sink, where: Filter | None = None, channel: str | None = None) -> int:
         """Raises BadInput for what is no pattern."""
-        subscription = Subscription(pattern, matcher(pattern), sink, is_pattern(pattern), where)
+        is_wild = is_pattern(pattern) and channel is None
+        subscription = Subscription(pattern, matcher(pattern), sink, is_wild, where, channel)
         self._numbers += 1
         self._all[self._numbers] = subscription
         if subscription.is_wild:

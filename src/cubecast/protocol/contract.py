@@ -13,6 +13,7 @@ from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Deliver, Effect, Effects, Send
 from cubecast.protocol.inputs import (
+    Advertise,
     Expelled,
     Follow,
     Input,
@@ -25,6 +26,7 @@ from cubecast.protocol.inputs import (
     Start,
     Subscribe,
     Timer,
+    Unadvertise,
     Unsubscribe,
 )
 
@@ -137,6 +139,8 @@ _CALLS: dict[type, Callable[[Any, float, Any], Any]] = {
     PeerDown: lambda machine, now, given: machine.on_peer_down(now, given.peer),
     Subscribe: _subscribe,
     Unsubscribe: lambda machine, now, given: _asked(machine, "unsubscribe")(now, given.topic),
+    Advertise: lambda machine, now, given: _asked(machine, "advertise")(now, given.topic, given.filter),
+    Unadvertise: lambda machine, now, given: _asked(machine, "unadvertise")(now, given.topic),
     Follow: lambda machine, now, given: _asked(machine, "follow")(now, given.interest),
     LinkFull: lambda machine, now, given: _asked(machine, "on_link_full")(now, given.peer, given.full),
     Reader: lambda machine, now, given: _asked(machine, "on_reader")(now, given.topic, given.reads),

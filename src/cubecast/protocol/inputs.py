@@ -67,6 +67,21 @@ class Unsubscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Advertise:
+    """Everything that will be published here on the topic matches this filter; None: anything may be."""
+
+    topic: Topic
+    filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unadvertise:
+    """Nothing more is published here on the topic, until it is advertised anew."""
+
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
 class Follow:
     """Subscribe to every topic this interest matches, present and future; None: to none any more."""
 
@@ -103,5 +118,5 @@ class Leave:
     """The node ends on purpose: the machine may say goodbye; nothing else comes after it."""
 
 
-Request: TypeAlias = Publish | Subscribe | Unsubscribe | Follow | Leave
+Request: TypeAlias = Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Follow | Leave
 Input: TypeAlias = Start | Timer | PeerUp | PeerDown | LinkFull | Reader | Expelled | Request

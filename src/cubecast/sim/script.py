@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.inputs import (
+    Advertise,
     Expelled,
     Follow,
     Input,
@@ -23,6 +24,7 @@ from cubecast.protocol.inputs import (
     Start,
     Subscribe,
     Timer,
+    Unadvertise,
     Unsubscribe,
 )
 from cubecast.sim.lives import MachineFactory
@@ -116,7 +118,7 @@ class Witness:
                 return "unfollow", self._node
             case Follow(interest):
                 return "follow", self._node, f"{getattr(interest, 'begin', '')}*"
-            case Subscribe(topic) | Unsubscribe(topic):
+            case Subscribe(topic) | Unsubscribe(topic) | Advertise(topic) | Unadvertise(topic):
                 return type(given).__name__.lower(), self._node, topic
             case LinkFull(peer, full):
                 return "full" if full else "room", self._node, peer

@@ -263,13 +263,7 @@ class BrokerWorld:
                 wrong.append(f"of {source}: {got[:20]} instead of {wanted[:20]}, cut {seen.cut.get(source)}")
             elif complete and lives and source in seen.cut and got != wanted:
                 wrong.append(f"of {source}: only {len(got)} of {len(wanted)}, cut {seen.cut.get(source)}")
-            elif (
-                complete
-                and lives
-                and source not in seen.cut
-                and counters
-                and self._advertised(source[0], seen.topic)
-            ):
+            elif complete and lives and source not in seen.cut and counters and self._advertised(source[0], seen.topic):
                 wrong.append(f"no cut for {source}")
         return wrong
 

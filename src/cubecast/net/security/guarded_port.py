@@ -82,6 +82,14 @@ class GuardedPort:
             self._bytes.take(weight(payloads))
         return stamped(self._stamp, payloads) if self._stamp else payloads
 
+    async def advertise(self, topic: Topic, where: str | None) -> None:
+        self.principal.check(Action.PUBLISH, topic)
+        await self._port.advertise(topic, where)
+
+    async def unadvertise(self, topic: Topic) -> None:
+        self.principal.check(Action.PUBLISH, topic)
+        await self._port.unadvertise(topic)
+
     def has_room(self, topic: Topic) -> bool:
         """Also: has the client published no more than its share?"""
         return self._port.has_room(topic) and not self._wait()

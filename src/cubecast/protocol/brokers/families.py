@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
+from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 from cubecast.protocol.brokers.baseline_packets import DELTA_PACKETS, GRYPHON_PACKETS
 from cubecast.protocol.brokers.delta import Delta
 from cubecast.protocol.brokers.gryphon import Gryphon
+from cubecast.protocol.brokers.inspector import BrokerInspector
 from cubecast.protocol.brokers.machine import BrokerParameters, LoCaPS
 from cubecast.protocol.brokers.packets import PACKETS
-from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.brokers.tree import BrokerTree, check_faults, read_links
 from cubecast.protocol.contract import Machine
+from cubecast.protocol.effects import Released
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, Seat, Setup
+from cubecast.protocol.inputs import Advertise, Publish, Subscribe, Unadvertise, Unsubscribe
 from cubecast.protocol.parameters import check_parameters, parameter
 
 _SHAPE = "of the brokers: binary (complete, root first), line, or random"
@@ -32,6 +36,7 @@ class TreeParameters:
 @dataclass(frozen=True)
 class LoCaPSParameters:
     tree: Shape = parameter(Shape.BINARY, _SHAPE, agree=True)
+    links: str = parameter("", "of the tree instead, as pairs of ids: 0-1 0-2 1-3; live brokers need it", agree=True)
     faults: int = parameter(1, "crashed brokers survived on any path of 2f + 1", least=0, most=8, agree=True)
     covering: bool = parameter(True, "a covered subscription begins at the nearest pivot", agree=True)
     ack_delay: float = parameter(50.0, "that acknowledgements may wait for company", live=0.05, least=0, unit="time")
@@ -39,15 +44,20 @@ class LoCaPSParameters:
         1000.0, "a copy waits for what must come before it until that is asked for", live=0.5, above=0, unit="time"
     )
     remove_after: float = parameter(
-        60_000.0, "a broker is suspected before it is given up for good", live=60.0, above=0, unit="time"
+        60_000.0, "a broker is suspected before it is given up for good", live=10.0, above=0, unit="time"
     )
 
+    wait_until_known: bool = parameter(
+        False, "nothing is published before all brokers know its publisher", live=True, agree=True
+    )
     heartbeat: float = parameter(
         0.0, "between signs of life; who is silent for four is suspected (0: none)", live=1.0, least=0, unit="time"
     )
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        if self.links:
+            check_faults(read_links(self.links), self.faults)
 
 
 def tree_of(shape: Shape, nodes: tuple[NodeId, ...], rng: Random) -> BrokerTree:
@@ -62,17 +72,23 @@ def tree_of(shape: Shape, nodes: tuple[NodeId, ...], rng: Random) -> BrokerTree:
 
 
 def _locaps(setup: Setup, parameters: LoCaPSParameters) -> MakeMachine:
+    if len(setup.nodes) < 2 and not parameters.links:
+        raise BadInput('brokers need to know their tree: [parameters] links = "0-1 0-2 1-3", the same at all of them')
+    tree = read_links(parameters.links) if parameters.links else tree_of(parameters.tree, setup.nodes, setup.rng)
     chosen = BrokerParameters(
-        tree_of(parameters.tree, setup.nodes, setup.rng),
+        tree,
         parameters.faults,
         parameters.covering,
         parameters.ack_delay,
         parameters.patience,
         parameters.remove_after,
+        parameters.wait_until_known,
         parameters.heartbeat,
     )
 
     def make(seat: Seat) -> Machine:
+        if seat.node not in tree.neighbours:
+            raise BadInput(f"broker {seat.node} is not in the tree, which links {sorted(tree.neighbours)}; see `links`")
         return LoCaPS(seat.node, chosen, incarnation=seat.incarnation, settled=setup.settled)
 
     return make
@@ -101,7 +117,9 @@ LOCAPS = Family(
     parameters=LoCaPSParameters,
     population=Population(2),
     nemesis=Nemesis(faults=("delay", "slow"), joins=True, outsiders=True),
-    live=False,
+    requests=frozenset({Publish, Subscribe, Unsubscribe, Advertise, Unadvertise}),
+    frees=Released,
+    inspect=BrokerInspector,
     fifo=True,
     described="docs/papers/locaps.md",
 )

@@ -27,9 +27,9 @@ from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTi
 
 Post: TypeAlias = tuple[Body, set[NodeId] | None]
 """A message that begins here, and whom it is for where that is not what the tables say of such a message."""
-Handler: TypeAlias = Callable[[Body, NodeId | None], tuple[set[NodeId], list[Post]]]
-"""What a message does here: given its body and the neighbour it comes from (None: it begins here), the brokers it is
-for, and the messages that follow from it."""
+Handler: TypeAlias = Callable[[Body, NodeId | None, NodeId], tuple[set[NodeId], list[Post]]]
+"""What a message does here: given its body, the neighbour it comes from (None: it begins here) and the broker it began
+at, the brokers it is for, and the messages that follow from it."""
 
 
 class Substrate:
@@ -77,7 +77,7 @@ class Substrate:
         """Process messages that begin here, and what follows from them."""
         queue = list(posts)
         for body, wanted in queue:
-            targets, further = self._handler(body, None)
+            targets, further = self._handler(body, None, self.me)
             self._issue((self.me, self.turn + 1), body, {}, {}, {}, targets if wanted is None else set(wanted))
             queue.extend(further)
 
@@ -126,7 +126,7 @@ class Substrate:
         grown = self._mark_numbers(header)
         self._merge_past(header)
         side = self.tree.side(self.me, header.origin)
-        targets, further = self._handler(copy.body, side)
+        targets, further = self._handler(copy.body, side, header.origin)
         targets |= self._owed((header.stamps, header.labels))
         self._issue(header.message, copy.body, header.turns, header.stamps, header.labels, targets)
         self.post(*further)
@@ -336,8 +336,12 @@ class Substrate:
         for wanted in self._wants.values():
             wanted.pop(broker, None)
         self._log.forget(broker)
-        self._past.pop(broker, None)
         life = self.received.lives.get(broker, 0)
+        lives = {**self.received.lives, self.me: self.received.life}
+        # Others may have taken it back already, and issued to its next life.
+        later = {x: n for x, n in self._past.pop(broker, {}).items() if life_of(n) > lives.get(x, 0) + life}
+        if later:
+            self._past[broker] = later
         given_up: list[Copy] = []
         others: list[Copy] = []
         for copy in self._unblock(broker):
@@ -352,7 +356,6 @@ class Substrate:
         """Take a broker back that was removed, in a new life: it counts from its beginning, and so do its peers."""
         self.received.admit(broker, life)
         self._log.readmit(broker)
-        self._past.pop(broker, None)
         self._take(self._unblock(broker))
 
     def closed(self) -> list[Record]:

@@ -11,9 +11,9 @@ on, `partials` the paper's pm. Handlers come in the paper's order; corrections a
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from cubecast.ids import Counter, NodeId, Topic
+from cubecast.protocol.brokers.entries import Advertisement, Entry, Local, Side
 from cubecast.protocol.brokers.locamu import Post
 from cubecast.protocol.brokers.numbers import Numbers
 from cubecast.protocol.brokers.packets import (
@@ -35,45 +35,9 @@ from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import Filter, MatchingIndex
 from cubecast.protocol.filters.conditions import from_wire
 
-Side = NodeId | None
-"""The neighbour something is behind; None: it is here."""
 Outcome = tuple[set[NodeId], list[Post]]
 RESTORED_AT_ONCE = 200
 """Publishers and subscriptions in one message: a packet holds them however large their filters are."""
-
-
-@dataclass(slots=True)
-class Advertisement:
-    topic: Topic
-    template: Filter
-    side: Side
-    count: Counter
-    """Events published here, where the publisher is local; else what it had published when it advertised."""
-    known: bool = False
-    echoes: set[NodeId] = field(default_factory=set)
-    echoed: bool = False
-    passed_over: set[NodeId] = field(default_factory=set)
-    """Brokers that were taken back when this was under way: who is behind them counts instead."""
-
-
-@dataclass(slots=True)
-class Entry:
-    """A subscription in a broker's table."""
-
-    wanted: Filter
-    side: Side
-    issued: set[NodeId] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Local:
-    """A subscription of this broker's clients: where it begins, per publisher, and what waits for that."""
-
-    topic: Topic
-    cut: dict[PublisherId, Counter] = field(default_factory=dict)
-    partial: set[PublisherId] = field(default_factory=set)
-    floor: dict[PublisherId, Counter] = field(default_factory=dict)
-    queue: deque[Event] = field(default_factory=deque)
 
 
 class Tables:
@@ -99,6 +63,8 @@ class Tables:
         self.partials: dict[SubscriptionId, dict[NodeId, dict[int, dict[PublisherId, Counter]]]] = {}
         self.posted: dict[SubscriptionId, set[tuple[PublisherId, NodeId]]] = {}
         self.ended: dict[tuple[NodeId, int], Numbers] = {}
+        self.restored: set[NodeId] = set()
+        """Brokers that restarted, and were told by this one what is on its side."""
         self.gone: dict[NodeId, int] = {}
         """Of brokers that were removed, the last life that is over."""
         self.deliveries: list[tuple[Topic, Event]] = []
@@ -112,7 +78,7 @@ class Tables:
         if subscription.broker == self.me:
             self.locals[subscription] = Local(topic)
 
-    def handle(self, body: Body, side: Side) -> Outcome:
+    def handle(self, body: Body, side: Side, origin: NodeId) -> Outcome:
         match body:
             case Event():
                 return self._event(body, side), []
@@ -133,7 +99,7 @@ class Tables:
             case Gone():
                 return self._gone(body, side), []
             case Restore():
-                return set(), self._restore(body, side)
+                return set(), [] if side is None else self._restore(body, side, origin)
 
     # -- advertisements ----------------------------------------------------------------------------------------------
 
@@ -374,13 +340,20 @@ class Tables:
     def _drain(self, local: Local) -> None:
         """Strictly from the front: behind an undecided event may be its effects."""
         queue = local.queue
-        while queue:
+        while queue and local.is_read:
             cut = local.cut.get(queue[0].publisher)
             if cut is None:
                 break
             event = queue.popleft()
             if event.last > cut:
                 self.deliveries.append((local.topic, event))
+
+    def reads(self, subscription: SubscriptionId, reads: bool) -> None:
+        """Its clients take what comes, or do not: then it waits here."""
+        local = self.locals.get(subscription)
+        if local is not None:
+            local.is_read = reads
+            self._drain(local)
 
     # -- ways ----------------------------------------------------------------------------------------------------------
 
@@ -395,6 +368,19 @@ class Tables:
         """Is it known, for every publisher whose advertisement is known, where the subscription begins?"""
         entry, local = self.table[subscription], self.locals[subscription]
         return all(p in local.cut for p, ad in self.ads.items() if ad.template.intersects(entry.wanted))
+
+    def open_ads(self, subscription: SubscriptionId) -> list[PublisherId]:
+        """Publishers of which it is not known yet where the subscription begins."""
+        entry, local = self.table[subscription], self.locals[subscription]
+        return [p for p, ad in self.ads.items() if p not in local.cut and ad.template.intersects(entry.wanted)]
+
+    def covering_of(self, subscription: SubscriptionId, entry: Entry) -> SubscriptionId | None:
+        """Another subscription known here that covers this one."""
+        covering = (one for one, wide in self.table.items() if one != subscription and wide.wanted.covers(entry.wanted))
+        return next(covering, None)
+
+    def may_want(self, entry: Entry, topic: Topic) -> bool:
+        return any("topic" not in one.domains or topic in one.domains["topic"] for one in entry.wanted.alternatives)
 
     def remove(self, broker: NodeId, life: int) -> list[Post]:
         """This life of it will not come back."""
@@ -417,15 +403,20 @@ class Tables:
         for publisher, ad in self.ads.items():
             if ad.side != side:
                 _last(told).ads.append((publisher, ad.topic, ad.template.to_wire(), ad.count))
+            elif ad.echoed:
+                _last(told).echoed.append(publisher)
         for subscription, entry in self.table.items():
             if entry.side != side and subscription.incarnation > self.gone.get(subscription.broker, -1):
                 _last(told).subscriptions.append((subscription, entry.wanted.to_wire()))
-        parts = [*told, Restore([], [], True)]
+        self.restored.add(broker)
+        parts = [*told, Restore([], [], [], True)]
         return [(part, {broker}) for part in parts]
 
-    def _restore(self, body: Restore, side: Side) -> list[Post]:
-        """What a neighbour knew while this broker was away. It is settled there, and nobody needs to hear of it."""
-        posts: list[Post] = []
+    def _restore(self, body: Restore, side: NodeId, origin: NodeId) -> list[Post]:
+        """What a neighbour knew while this broker was away. It is settled there, and nobody needs to hear of it but
+        those that restarted too, and were told before by this one, which did not know."""
+        others = {one for one in self.restored if self.tree.side(self.me, one) != side}
+        posts: list[Post] = [(body._replace(echoed=[], is_last=False), {one}) for one in sorted(others)]
         for publisher, topic, template, published in body.ads:
             if publisher not in self.ads and not self._has_ended(publisher) and publisher.broker != self.me:
                 ad = Advertisement(topic, from_wire(template), side, published, echoed=True)
@@ -436,6 +427,10 @@ class Tables:
                         entry.issued |= way
                         if entry.side is None:
                             posts.append((Subscribe(subscription, entry.wanted.to_wire()), way))
+        for publisher in body.echoed:
+            if publisher in self.ads:
+                self.ads[publisher].echoes.add(origin)
+                posts.extend(self._echo_on(publisher))
         for subscription, wire in body.subscriptions:
             if subscription not in self.table and subscription.broker != self.me:
                 self._restore_subscription(subscription, from_wire(wire), posts)
@@ -461,13 +456,14 @@ class Tables:
     def invariants(self) -> None:
         for subscription, local in self.locals.items():
             assert subscription in self.table
-            assert not local.queue or local.queue[0].publisher not in local.cut, "an event that could leave waits"
+            waits = not local.is_read or not local.queue or local.queue[0].publisher not in local.cut
+            assert waits, "an event that could leave waits"
             assert not local.floor.keys() & local.cut.keys()
         assert self.stable.keys() == self.table.keys(), "markers are kept of a subscription that is gone"
 
 
 def _last(told: list[Restore]) -> Restore:
     """The part that has room for more."""
-    if not told or len(told[-1].ads) + len(told[-1].subscriptions) >= RESTORED_AT_ONCE:
-        told.append(Restore([], [], False))
+    if not told or len(told[-1].ads) + len(told[-1].subscriptions) + len(told[-1].echoed) >= RESTORED_AT_ONCE:
+        told.append(Restore([], [], [], False))
     return told[-1]

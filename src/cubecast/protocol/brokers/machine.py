@@ -11,8 +11,9 @@ from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.protocol.brokers.entries import Local
 from cubecast.protocol.brokers.locamu import Substrate
-from cubecast.protocol.brokers.locaps import Local, Tables
+from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.packets import (
     Advertise,
     Alive,
@@ -65,6 +66,9 @@ class BrokerParameters:
     """How long a copy waits for what must come before it until that is asked for."""
     remove_after: float = 60_000.0
     """How long a broker is suspected before it is given up."""
+    wait_until_known: bool = False
+    """Nothing is published before all brokers know its publisher; otherwise an application that heard nothing yet need
+    not wait, and subscriptions may begin behind its first messages."""
     heartbeat: float = 0.0
     """How often a broker says that it lives; one that was silent four times as long is suspected. 0: drivers tell."""
 
@@ -109,6 +113,7 @@ class LoCaPS(Handlers):
             life=self.incarnation,
         )
         self._publishers: dict[Topic, PublisherId] = {}
+        self._promised: dict[Topic, str] = {}
         self._subscriptions: dict[Topic, SubscriptionId] = {}
         self._filters: dict[Topic, str | None] = {}
         self._unconfirmed: dict[Topic, None] = {}
@@ -157,6 +162,8 @@ class LoCaPS(Handlers):
                 f"{topic!r} is advertised already; unadvertise it first to change what it promises"
             )
         self._substrate.now = now
+        if filter:
+            self._promised[topic] = filter
         self._numbered += 1
         publisher = self._publishers[topic] = PublisherId(self.node, self.incarnation, self._numbered)
         wire = topic_filter(topic, parse(filter) if filter else ALL).to_wire()
@@ -168,6 +175,7 @@ class LoCaPS(Handlers):
         if publisher is None:
             raise LocalProtocolError(f"{topic!r} is not advertised here")
         self._substrate.now = now
+        self._promised.pop(topic, None)
         self._waiting.append(Unadvertise(publisher))
         return self._effects()
 
@@ -212,6 +220,13 @@ class LoCaPS(Handlers):
         self._filters.pop(topic, None)
         self._substrate.post((Unsubscribe(subscription), None))
         return [*self._effects(), Unsubscribed(topic)]
+
+    def on_reader(self, now: float, topic: Topic, reads: bool) -> Effects:
+        """Clients that do not read hold up their subscription, and not what others get through this broker."""
+        self._substrate.now = now
+        if topic in self._subscriptions:
+            self._tables.reads(self._subscriptions[topic], reads)
+        return self._effects()
 
     # -- what happens to it ------------------------------------------------------------------------------------------
 
@@ -336,7 +351,7 @@ class LoCaPS(Handlers):
 
     def _begin_again(self, now: float) -> Effects:
         """The others gave this broker up while it was silent: it comes back as one that restarted."""
-        filters, topics = self._filters, dict(self._subscriptions)
+        filters, topics, promised = self._filters, dict(self._subscriptions), self._promised
         timers = [CancelTimer(("missing", peer)) for peer in sorted(self._substrate.near)]
         timers += [CancelTimer(("remove", peer)) for peer in sorted(self._substrate.near)]
         self.incarnation += 1
@@ -344,6 +359,8 @@ class LoCaPS(Handlers):
         effects: Effects = [*timers, Reincarnated(self.incarnation, tuple(topics)), *self.on_start(now)]
         for topic in topics:
             effects += self.subscribe(now, topic, filters.get(topic))
+        for topic, filter in promised.items():  # noqa: A001
+            effects += self.advertise(now, topic, filter)
         return effects
 
     def _gaps(self, copy: Copy) -> Effects:
@@ -374,7 +391,8 @@ class LoCaPS(Handlers):
         """A publisher not everybody knows of publishes no effects: its cause might overtake it where it is unknown."""
         if isinstance(waiting, Unadvertise):
             return True
-        no_effect = not self._heard and self._first in (None, waiting.publisher)
+        first = not self._heard and self._first in (None, waiting.publisher)
+        no_effect = first and not self._parameters.wait_until_known
         return no_effect or self._tables.ads[waiting.publisher].known
 
     def _leave(self, waiting: Event | Unadvertise, told: Effects) -> None:

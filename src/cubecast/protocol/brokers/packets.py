@@ -98,10 +98,12 @@ class Gone(NamedTuple):
 
 
 class Restore(NamedTuple):
-    """For a broker that restarted: publishers and subscriptions on the sender's side of it, or a part of them."""
+    """For a broker that restarted: publishers and subscriptions on the sender's side of it, or a part of them; and of
+    publishers on the other side those that everybody on this side knows."""
 
     ads: list[tuple[PublisherId, Topic, WireFilter, Counter]]
     subscriptions: list[tuple[SubscriptionId, WireFilter]]
+    echoed: list[PublisherId]
     is_last: bool
 
 

@@ -72,6 +72,9 @@ class BrokerTree:
         """The neighbour of `me` that `other` is behind; None for `me` itself."""
         return self.path(me, other)[0] if other != me else None
 
+    def farthest(self, broker: NodeId) -> NodeId:
+        return max(self.neighbours, key=lambda one: (self.distance(broker, one), -one))
+
     def between(self, a: NodeId, broker: NodeId, b: NodeId) -> bool:
         """Is the broker on the path from a to b, ends included?"""
         return self.distance(a, broker) + self.distance(broker, b) == self.distance(a, b)
@@ -92,6 +95,33 @@ def _rooted(neighbours: Mapping[NodeId, Sequence[NodeId]]) -> tuple[dict[NodeId,
                 parent[near], depth[near] = broker, depth[broker] + 1
                 stack.append(near)
     return parent, depth
+
+
+def read_links(text: str) -> BrokerTree:
+    """A tree as people write it: pairs of ids, such as `0-1 0-2 1-3`, with spaces or commas between them."""
+    edges = []
+    for link in text.replace(",", " ").split():
+        one, dash, other = link.partition("-")
+        if not (dash and one.isdecimal() and other.isdecimal()):
+            raise BadInput(f"links: {link!r} is no pair of brokers; write 0-1 0-2 1-3")
+        edge = int(one), int(other)
+        if edge in edges or edge[::-1] in edges:
+            raise BadInput(f"links: {link} is there twice; brokers form a tree")
+        edges.append(edge)
+    try:
+        return BrokerTree(edges, [0] if not edges else ())
+    except BadInput as error:
+        raise BadInput(f"links: {error}") from None
+
+
+def check_faults(tree: BrokerTree, faults: int) -> None:
+    """f faults are survived on any path of 2f + 1 brokers; where no path is as long, fewer are meant."""
+    longest = 1 + max(tree.distance(tree.farthest(tree.farthest(min(tree.neighbours))), one) for one in tree.neighbours)
+    if 2 * faults + 1 > max(longest, 1):
+        raise BadInput(
+            f"faults = {faults} speaks of paths of {2 * faults + 1} brokers, and the longest path of this tree has "
+            f"{longest}; at most faults = {(longest - 1) // 2} is possible"
+        )
 
 
 def line(count: int) -> BrokerTree:

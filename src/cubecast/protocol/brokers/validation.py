@@ -64,8 +64,9 @@ def _check_body(body: Any, tree: BrokerTree, faults: int) -> None:
             right = named <= tree.neighbours.keys() and 0 <= hops <= faults and all(0 <= n < MOST for _, n in lasts)
         case Gone(broker, life):
             right = broker in tree.neighbours and 0 <= life < MOST_LIVES
-        case Restore(ads, subscriptions, _):
+        case Restore(ads, subscriptions, echoed, _):
             named = {ad[0].broker for ad in ads} | {one[0].broker for one in subscriptions}
+            named |= {publisher.broker for publisher in echoed}
             right = named <= tree.neighbours.keys() and all(0 <= count < MOST for *_, count in ads)
             for wire in (*(template for _, _, template, _ in ads), *(wanted for _, wanted in subscriptions)):
                 read_filter(wire)
