@@ -123,11 +123,11 @@ class BrokerInspector(Inspector):
         tree = self.machine._parameters.tree
         if root not in tree.neighbours:
             return {}
-        wanted = {*self.destinations(topic), self.machine.node} if topic is not None else set(tree.neighbours)
-        on_the_way = {one for node in wanted if node != root for one in tree.path(root, node)}
+        wanted = [*self.destinations(topic), self.machine.node] if topic is not None else list(tree.neighbours)
+        on_the_way = dict.fromkeys(one for node in wanted if node != root for one in tree.path(root, node))
         return {
             node: tuple(one for one in tree.neighbours[node] if one in on_the_way and one not in tree.path(node, root))
-            for node in {root, *on_the_way}
+            for node in dict.fromkeys([root, *on_the_way])
         }
 
     def parent(self, topic: Topic, source: NodeId) -> NodeId | None:
