@@ -5,13 +5,17 @@ a channel, so that a thousand clients that want the same cost the network what o
 over in runs of messages with the same attributes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, NotKept
 from cubecast.ids import Topic
 from cubecast.net.headers import attributes_of
+from cubecast.net.log.since import Since
+from cubecast.net.outgoing import Outgoing
 from cubecast.net.patterns import is_pattern
+from cubecast.net.port import Sink
+from cubecast.net.subscriptions import Subscription, Subscriptions
 from cubecast.protocol.filters import Attributes, Filter, parse
 from cubecast.protocol.filters.values import as_text
 
@@ -23,14 +27,34 @@ class Channel(NamedTuple):
 
 
 class Channels:
-    def __init__(self) -> None:
+    def __init__(self, call: Callable[..., None]) -> None:
+        """`call` tells the protocol."""
+        self._call = call
         self._names: dict[tuple[str, str | None], Channel] = {}
         self._users: dict[str, int] = {}
         self._advertised: dict[Topic, Filter] = {}
 
     # Subscribing
 
-    def join(self, pattern: str, where: str | None) -> Channel:
+    def subscribe(
+        self, subscriptions: Subscriptions, pattern: str, sink: Sink, since: Since | None, where: str | None
+    ) -> int:
+        if since is not None:
+            raise NotKept("brokers keep no log, so a subscription cannot begin there")
+        channel = self._join(pattern, where)
+        number = subscriptions.open(pattern, sink, channel=channel.name)
+        if subscriptions.attach(number, channel.name):
+            self._call("subscribe", channel.name, channel.filter)
+        subscriptions.check_ready_soon(number)
+        return number
+
+    def unsubscribe(self, subscriptions: Subscriptions, closed: Subscription) -> None:
+        name = closed.channel
+        if name is not None and self._leave(name):
+            self._call("unsubscribe", name)
+            subscriptions.forget_unheard((name,))
+
+    def _join(self, pattern: str, where: str | None) -> Channel:
         """The channel of one more subscription; BadInput for what is no filter."""
         wanted = None if where is None else str(parse(where))
         channel = self._names.get((pattern, wanted))
@@ -45,7 +69,7 @@ class Channels:
         self._users[channel.name] = self._users.get(channel.name, 0) + 1
         return channel
 
-    def leave(self, name: str) -> bool:
+    def _leave(self, name: str) -> bool:
         """One fewer; True when nobody is left."""
         self._users[name] -= 1
         if self._users[name]:
@@ -56,17 +80,28 @@ class Channels:
 
     # Publishing
 
-    def advertise(self, topic: Topic, where: str | None) -> str:
-        """The promise as the protocol takes it; BadInput for what is no filter."""
-        self._advertised[topic] = _promise(topic, where)
-        return str(self._advertised[topic])
+    def advertise(self, topic: Topic, where: str | None, outgoing: dict[Topic, Outgoing], budget: int) -> None:
+        """BadInput for what is no filter, or another promise than before."""
+        promise = parse(f"topic = {as_text(topic)}")
+        promise = promise if where is None else promise.both(parse(where))
+        if topic in outgoing:
+            if self._advertised.get(topic) == promise:
+                return
+            raise BadInput(f"{topic} is published here already; advertise it before, or unadvertise it first")
+        self._advertised[topic] = promise
+        outgoing[topic] = Outgoing(topic, budget)
+        self._call("advertise", topic, str(promise))
 
-    def is_advertised(self, topic: Topic, where: str | None) -> bool:
-        """Was the same promised before?"""
-        return self._advertised.get(topic) == _promise(topic, where)
-
-    def unadvertise(self, topic: Topic) -> None:
+    def unadvertise(self, topic: Topic, outgoing: dict[Topic, Outgoing]) -> None:
+        if outgoing.pop(topic, None) is None:
+            raise BadInput(f"{topic} is not advertised here")
         self._advertised.pop(topic, None)
+        self._call("unadvertise", topic)
+
+    def hand_over(self, out: Outgoing) -> None:
+        if out.is_worth_a_call:
+            for attributes, run in _runs_alike(out.topic, out.take()):
+                self._call("publish", out.topic, run, out.is_awaited, attributes)
 
     def check(self, topic: Topic, payloads: Sequence[bytes]) -> None:
         """BadInput for what is outside of the topic's advertisement."""
@@ -78,11 +113,6 @@ class Channels:
             )
 
 
-def _promise(topic: Topic, where: str | None) -> Filter:
-    whole = parse(f"topic = {as_text(topic)}")
-    return whole if where is None else whole.both(parse(where))
-
-
 def _topics(pattern: str) -> str:
     """The topics of a pattern as a filter, or somewhat more: who delivers looks again."""
     if not is_pattern(pattern):
@@ -91,7 +121,7 @@ def _topics(pattern: str) -> str:
     return f"topic ^= {as_text(fixed)}" if fixed else "exists(topic)"
 
 
-def runs_alike(topic: Topic, payloads: Sequence[bytes]) -> Iterator[tuple[Attributes, list[bytes]]]:
+def _runs_alike(topic: Topic, payloads: Sequence[bytes]) -> Iterator[tuple[Attributes, list[bytes]]]:
     """The same messages in the same order, in pieces whose attributes are the same."""
     run: list[bytes] = []
     before: Attributes = {}

@@ -10,7 +10,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, Topic
 from cubecast.net.addresses import Address
-from cubecast.net.channels import Channel, Channels, runs_alike
+from cubecast.net.channels import Channels
 from cubecast.net.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.net.filtering import FilteredSink
 from cubecast.net.following import Following
@@ -65,7 +65,7 @@ class LocalPort:
     def __init__(self, config: NodeConfig, call: Call, hold_back: Call, let_through: Call) -> None:
         self._config = config
         family = find(config.protocol)
-        self._channels = Channels() if Advertise in family.requests else None
+        self._channels = Channels(call) if Advertise in family.requests else None
         """Where the protocol looks into messages itself."""
         self._requests, self._learns_stability = family.requests, family.frees is Acknowledged
         self._unquestioned = min(LARGE, config.max_payload)
@@ -111,7 +111,7 @@ class LocalPort:
     def subscribe(self, pattern: str, sink: Sink, since: Since | None = None, where: str | None = None) -> int:
         self._check_open()
         if self._channels is not None:
-            return self._subscribe_channel(self._channels.join(check_pattern(pattern), where), pattern, sink, since)
+            return self._channels.subscribe(self._subscriptions, check_pattern(pattern), sink, since, where)
         wanted = None if where is None else parse(where)
         if is_pattern(pattern) and Follow not in self._requests:
             raise BadInput(f"{self._config.protocol} follows no patterns; name the topics, or run cubecast")
@@ -132,15 +132,6 @@ class LocalPort:
             self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
 
-    def _subscribe_channel(self, channel: Channel, pattern: str, sink: Sink, since: Since | None) -> int:
-        if since is not None:
-            raise NotKept(f"{self._config.protocol} keeps no log, so a subscription cannot begin there")
-        number = self._subscriptions.open(pattern, sink, channel=channel.name)
-        if self._subscriptions.attach(number, channel.name):
-            self._call("subscribe", channel.name, channel.filter)
-        self._subscriptions.check_ready_soon(number)
-        return number
-
     def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
         if self.recorder is None:
             raise NotKept("this node keeps no log, so a subscription cannot begin there")
@@ -155,10 +146,8 @@ class LocalPort:
         closed = self._subscriptions.close(subscription)
         if closed is None:
             return
-        if self._channels is not None and closed.channel is not None:
-            if self._channels.leave(closed.channel):
-                self._call("unsubscribe", closed.channel)
-                self._subscriptions.forget_unheard((closed.channel,))
+        if self._channels is not None:
+            self._channels.unsubscribe(self._subscriptions, closed)
         elif closed.is_wild:
             self._following.changed()
         elif not self._subscriptions.names(closed.pattern):
@@ -262,7 +251,7 @@ class LocalPort:
             for out in dirty:
                 out.is_dirty = False
                 if self._channels is not None:
-                    self._hand_over_runs(out)
+                    self._channels.hand_over(out)
                     continue
                 if self._subscriptions.is_paused(out.topic):
                     continue  # publishing here would deliver here, where somebody is full
@@ -271,32 +260,19 @@ class LocalPort:
         finally:
             self.turn.release()
 
-    def _hand_over_runs(self, out: Outgoing) -> None:
-        if out.is_worth_a_call:
-            for attributes, run in runs_alike(out.topic, out.take()):
-                self._call("publish", out.topic, run, out.is_awaited, attributes)
-
     async def advertise(self, topic: Topic, where: str | None) -> None:
         self._check_open()
-        if self._channels is None:
-            raise BadInput(f"{self._config.protocol} needs no advertisements; brokers do (--protocol locaps)")
-        if self.publishes(check_topic(topic)):
-            if self._channels.is_advertised(topic, where):
-                return
-            raise BadInput(f"{topic} is published here already; advertise it before, or unadvertise it first")
-        promised = self._channels.advertise(topic, where)
-        self._outgoing[topic] = Outgoing(topic, self._config.topic_budget)
-        self._call("advertise", topic, promised)
+        self._broker().advertise(check_topic(topic), where, self._outgoing, self._config.topic_budget)
 
     async def unadvertise(self, topic: Topic) -> None:
         self._check_open()
-        out = self._outgoing.get(topic)
-        if self._channels is None or out is None:
-            raise BadInput(f"{topic} is not advertised here")
         self._hand_over()
-        self._channels.unadvertise(topic)
-        self._call("unadvertise", topic)
-        del self._outgoing[topic]
+        self._broker().unadvertise(topic, self._outgoing)
+
+    def _broker(self) -> Channels:
+        if self._channels is None:
+            raise BadInput(f"{self._config.protocol} needs no advertisements; brokers do (--protocol locaps)")
+        return self._channels
 
     def publishes(self, topic: Topic) -> bool:
         """Was anything published on it here?"""
