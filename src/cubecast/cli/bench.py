@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 
 EXAMPLE = """
 \b
@@ -30,7 +31,8 @@ LATENCY_SECONDS = 5.0
 @click.pass_context
 def bench(context: click.Context, nodes: int, messages: int, size: int, data: Path | None, as_json: bool) -> None:
     """Group chat on loopback: all publish and all subscribe one topic, first as fast as it goes, then at 100 a second
-    each for the latency. Exit code 1 when anything was lost or came out of order."""
+    each for the latency. Takes half a minute, or a minute on two busy cores. Exit code 1 when anything was lost or came
+    out of order."""
     from cubecast.experiments.live_load.checker import smallest_payload
     from cubecast.experiments.live_load.cluster import measure, measure_messages
     from cubecast.experiments.live_load.load import Load
@@ -38,9 +40,9 @@ def bench(context: click.Context, nodes: int, messages: int, size: int, data: Pa
 
     size = max(size, smallest_payload(nodes))
     each = max(1, messages // nodes)
-    with progress("as fast as it goes"):
+    with stages("as fast as it goes"):
         fast = measure_messages(Load(nodes, size, messages=each, data=data and data / "fast"))
-    with progress("at 100 messages a second each"):
+    with stages("at 100 messages a second each"):
         slow = measure(Load(nodes, size, publish="rate", rate=RATE, data=data and data / "slow"), LATENCY_SECONDS)
     result: dict[str, Any] = {
         "nodes": nodes,

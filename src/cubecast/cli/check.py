@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import EXIT_CODES, json_option, print_json
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 
 EXAMPLE = """
 \b
@@ -33,7 +34,7 @@ def check(context: click.Context, directory: Path, properties: str | None, shivi
     from cubecast.trace.shiviz import shiviz_log
 
     names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
-    with progress(f"checking {directory}"):
+    with stages(f"checking {directory}"):
         report = check_directory(directory, names).to_json() | {"partial": partial_notes([directory])}
         if shiviz is not None:
             shiviz.write_text(shiviz_log(read_trace(directory).events))

@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 import click
 
 from cubecast.cli.common import OK, VIOLATED, print_json
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 
 
 def live_swarm(
@@ -19,9 +20,10 @@ def live_swarm(
 
     found: dict[str, Any] = {"seed": seed, "schedules": [], "failure": None}
     try:
-        with progress(f"seed {seed}: {schedules} schedules of live clusters below {directory}"):
+        with stages(f"seed {seed}: {schedules} schedules of live clusters below {directory}") as tell:
             for outcome in torment(directory, seed, schedules):
                 found["schedules"].append(one := outcome.to_json())
+                tell(f"seed {seed}: {len(found['schedules'])} of {schedules} schedules of live clusters")
                 if not as_json:
                     output.print(f"{one['verdict']} {one['deliveries']:,} deliveries · {one['schedule']}")
     except LiveFailure as failure:

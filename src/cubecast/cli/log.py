@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json
-from cubecast.cli.screen import errors, output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import errors, output
 from cubecast.net.log.check import check_log, list_topics
 from cubecast.report.log_export import export_lines
 from cubecast.report.log_tables import print_log
@@ -64,7 +65,7 @@ def export(context: click.Context, directory: Path, patterns: tuple[str, ...], p
     else:
         from cubecast.report.log_parquet import export_parquet
 
-        with progress(f"writing {parquet}"):
+        with stages(f"writing {parquet}"):
             problems = export_parquet(directory, parquet, patterns)
     _complain(problems)
     context.exit(VIOLATED if problems else OK)
@@ -79,7 +80,7 @@ def check(context: click.Context, directory: Path, as_json: bool) -> None:
 
     Exit code 0: all is good, 1: damage, with file and place, 2: there is no log.
     """
-    with progress(f"checking {directory}"):
+    with stages(f"checking {directory}"):
         report = check_log(directory)
     if as_json:
         print_json(report.to_json())

@@ -1,15 +1,17 @@
 """`cubecast reproduce`: the papers' tables and figures again, claim by claim."""
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 from cubecast.errors import BadInput
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import described
-from cubecast.experiments.parallel import in_processes
+from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes
 from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
 from cubecast.report.ledger import print_claims, print_readings, print_reproduction
 
@@ -49,9 +51,14 @@ def reproduce(
     NAME is an experiment, a claim such as PS-F56a, or a place such as "Table 4.1"; by default all of them. What a claim
     or place needs is run whole, and what was asked for is printed.
 
+    With --quick an experiment takes from seconds to a minute or two; in full, with the paper's sizes and runs, from
+    minutes to hours. It says how many points are done as it goes on.
+
     Exit code 0: every claim is within its tolerance or its difference explained, 1: one is not.
     """
     effort = Effort(runs, quick, seed)
+    if out is not None and out.exists() and not out.is_dir():
+        raise BadInput(f"{out} is no directory; name another place for the results")
     if readings:
         _compare(names, effort, as_json)
         return
@@ -61,8 +68,8 @@ def reproduce(
         return
     reports = []
     for name, rows in chosen.items():
-        with progress(f"reproducing {name}"):
-            reports.append(only(find_experiment(name)(effort, in_processes).to_json(), rows))
+        with stages(f"reproducing {name}") as tell:
+            reports.append(only(find_experiment(name)(effort, _telling(name, tell)).to_json(), rows))
         if not as_json:
             print_reproduction(output, reports[-1])
         if out is not None:
@@ -82,13 +89,24 @@ def _list(chosen: dict[str, set[str]], as_json: bool) -> None:
         print_claims(output, listed)
 
 
+def _telling(name: str, tell: Callable[[str], None]) -> Runner:
+    """Says how many points of each part are done."""
+
+    def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+        for done, figures in enumerate(in_processes(function, points), 1):
+            tell(f"reproducing {name}: {done} of {len(points)} points")
+            yield figures
+
+    return run
+
+
 def _compare(names: tuple[str, ...], effort: Effort, as_json: bool) -> None:
     from cubecast.experiments.causal_aggregation.gap import compare_readings  # needs the kernels
 
     if names != ("causal-aggregation",):
         raise BadInput("there are readings of causal-aggregation only; name it")
-    with progress("comparing readings"):
-        rows = list(compare_readings(effort, in_processes))
+    with stages("comparing readings") as tell:
+        rows = list(compare_readings(effort, _telling("all readings", tell)))
     if as_json:
         print_json({"experiment": names[0], "seed": effort.seed, "readings": rows})
     else:

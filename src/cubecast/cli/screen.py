@@ -1,12 +1,9 @@
-"""Tables and progress for people, by rich, which nodes and clients that print plain lines do without."""
+"""What people see, by rich, which nodes and clients that print plain lines do without."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from cubecast.net.visible import visible_lines
@@ -30,12 +27,3 @@ class Screen(Console):
 
 output = Screen()
 errors = Screen(stderr=True)
-
-
-@contextmanager
-def progress(text: str) -> Iterator[Progress]:
-    """A spinner with the time spent on standard error; nothing when that is not a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        bar.add_task(text, total=None)
-        yield bar

@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from cubecast.cli.common import json_option, print_json, seed_option
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 
 EXAMPLE = """
 \b
@@ -79,7 +80,7 @@ def sim(protocol: str, trace: Path | None, no_packets: bool, as_json: bool, **op
     from cubecast.sim.run import simulate, simulate_to_directory
 
     config = SimConfig(protocol, **options)
-    with progress(f"simulating {protocol} on {config.nodes} nodes"):
+    with stages(f"simulating {protocol} on {config.nodes} nodes"):
         figures = simulate(config) if trace is None else simulate_to_directory(config, trace, packets=not no_packets)
     if as_json:
         print_json(figures)

@@ -1,13 +1,14 @@
 """`cubecast swarm`: many seeded fault schedules; the first violation, made small."""
 
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
 from cubecast.cli.live_swarm import live_swarm
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """
@@ -47,7 +48,10 @@ def swarm(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Run seeded fault schedules, each followed by healing, and check every promise; stop at the first violation."""
+    """Run seeded fault schedules, each followed by healing, and check every promise; stop at the first violation.
+
+    A core runs some 10 to 20 schedules a second, so 1,000 take a minute or two; a live one takes 10 to 30 s.
+    """
     from cubecast.experiments import swarm as experiment
     from cubecast.experiments.live_faults.swarm import verified_with_spark
     from cubecast.report.swarm import swarm_table
@@ -65,8 +69,9 @@ def swarm(
         protocol, seed = schedule.protocol, schedule.seed
         tally = experiment.Tally(schedules=1, failure=experiment.judge(schedule))
     else:
-        with progress(f"seed {seed}: {schedules} schedules of {protocol}"):
-            *_, tally = experiment.swarm(protocol, seed, schedules, jobs)
+        with stages(f"seed {seed}: {schedules} schedules of {protocol}") as tell:
+            for tally in experiment.swarm(protocol, seed, schedules, jobs):
+                tell(f"seed {seed}: {tally.schedules} of {schedules} schedules of {protocol}")
     figures = tally.to_json(protocol, seed)
     if as_json:
         print_json(figures)
@@ -74,23 +79,29 @@ def swarm(
         failure = figures.pop("failure")
         output.print(swarm_table(figures))
         if failure is not None:
-            output.print(
-                f"[bold]{failure['property']}[/bold] with faults {', '.join(failure['faults']) or 'none'}:", markup=True
-            )
-            for reason in failure["reasons"]:
-                output.print(f"  {reason}")
-            output.print("reproduce with:")
-            click.echo(failure["replay"])
-            output.print("or step by step, as tests/scripts plays it:")
-            click.echo(failure["script"])
+            _show(failure)
     click.get_current_context().exit(OK if tally.failure is None else VIOLATED)
+
+
+def _show(failure: dict[str, Any]) -> None:
+    faults = ", ".join(failure["faults"]) or "none"
+    output.print(f"[bold]{failure['property']}[/bold] with faults {faults}:", markup=True)
+    for reason in failure["reasons"]:
+        output.print(f"  {reason}")
+    output.print("reproduce with:")
+    click.echo(failure["replay"])
+    output.print("or step by step, as tests/scripts plays it:")
+    click.echo(failure["script"])
 
 
 def _explore(most_states: int, as_json: bool) -> NoReturn:
     from cubecast.experiments import exhaustive as tiny_worlds
 
-    with progress("all interleavings of tiny worlds"):
-        found = [tiny_worlds.to_json(name, one) for name, one in tiny_worlds.explore_all(most_states)]
+    found = []
+    with stages("all interleavings of tiny worlds") as tell:
+        for name, explored in tiny_worlds.explore_all(most_states):
+            found.append(tiny_worlds.to_json(name, explored))
+            tell(f"all interleavings of tiny worlds: {len(found)} explored, the last {name}")
     if as_json:
         print_json({"worlds": found})
     else:

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import VIOLATED, json_option, print_json
-from cubecast.cli.screen import errors, output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import errors, output
 from cubecast.cli.spark_options import spark_options
 from cubecast.experiments.sweep.definition import NAMED, find_sweep
 from cubecast.experiments.sweep.grid import Sweep
@@ -58,8 +59,11 @@ def sweep(
 ) -> None:
     """Run the sweep NAME, or the one FILE.toml describes: every point of its grid, RUNS times.
 
-    Points that are finished in the output directory are not run again, so a sweep that was interrupted is resumed by
-    the same command. Exit code 0: all points ran, 1: some failed (they are rows of the results too), 2: bad input.
+    Spark takes some 10 s to start; a point takes from a second to minutes, by its size, and the sweep says how many are
+    done as it goes on. Points that are finished in the output directory are not run again, so a sweep that was
+    interrupted is resumed by the same command.
+
+    Exit code 0: all points ran, 1: some failed (they are rows of the results too), 2: bad input.
     """
     asked = find_sweep(name)
     changes = {"runs": runs, "seed": seed, "keep_traces": keep_traces or None}
@@ -77,7 +81,7 @@ def _run(asked: Sweep, directory: Path, master: str | None, conf: tuple[tuple[st
     prepare(asked, directory)
     labels = {point.id: point.label for point in asked.expand()}
     try:
-        with progress("starting Spark"):
+        with stages("starting Spark"):
             spark = spark_session(master, conf, LIGHT_JVM)
         with sweep_bar(errors, asked.name, labels) as listener:
             outcome = run_sweep(spark, asked, directory, listener).to_json()

@@ -39,8 +39,8 @@ def verify(
 ) -> None:
     """Decide whether the traces in DIR… keep what they promise, with a judge made for traces of any size.
 
-    Up to two million rows are judged in this process, in seconds; beyond that, or with --master or --conf, by Spark,
-    which needs about 10 s to start and then judges some million deliveries a second.
+    Up to two million rows are judged in this process, which takes seconds; beyond that, or with --master or --conf, by
+    Spark, which takes about 10 s to start and then judges some million deliveries a second.
 
     Exit code 0: VALID, 1: VIOLATED, 2: bad input, at least for some of the runs, 3: UNKNOWN, something is missing.
     """

@@ -1,13 +1,15 @@
 """`cubecast workload`: subscription tables from logs, or made up."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cubecast.cli.common import json_option, print_json, seed_option
-from cubecast.cli.screen import output, progress
+from cubecast.cli.progress import stages
+from cubecast.cli.screen import output
 from cubecast.cli.spark_options import spark_options
 
 out_option = click.option(
@@ -32,7 +34,22 @@ Example:
 
 @click.group()
 def workload() -> None:
-    """Subscription workloads: from real logs, or synthetic with the same shape."""
+    """Subscription workloads: from real logs, or synthetic with the same shape.
+
+    Each starts Spark, which takes 10 to 30 s; what is wrong with the options or the output is said before.
+    """
+
+
+@contextmanager
+def _spark_for(
+    out: Path, master: str | None, conf: Iterable[tuple[str, str]]
+) -> Iterator[tuple[Any, Callable[[str], None]]]:
+    from cubecast.pipeline.outputs import require_new
+    from cubecast.pipeline.session import spark_session
+
+    require_new(out)
+    with stages("starting Spark") as tell:
+        yield spark_session(master, conf), tell
 
 
 @workload.command(epilog=UNIVERSE_EXAMPLE)
@@ -54,16 +71,16 @@ def universe(
     conf: Iterable[tuple[str, str]], seeds: int, least: int, extra: str, members: str, candidates: int,
 ) -> None:  # fmt: skip
     """A self-contained universe of topics and users from a subscription LOG (user, item[, time])."""
-    from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.workloads.build import build_universe
     from cubecast.pipeline.workloads.logs import LogFormat
     from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
 
     rules = UniverseRules(seeds, least, Extra(extra), Members(members))
-    with progress("growing the universe"):
-        kept, found = build_universe(
-            spark_session(master, conf), LogFormat(log, user, item, kind), rules, seed, candidates, out
-        )
+    source = LogFormat(log, user, item, kind)
+    source.check()
+    with _spark_for(out, master, conf) as (spark, tell):
+        tell(f"growing the universe of {log}")
+        kept, found = build_universe(spark, source, rules, seed, candidates, out)
     show({"seed": kept, "out": str(out), **found.to_json()}, as_json)
 
 
@@ -85,13 +102,13 @@ def synthetic(
     conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """Synthetic subscriptions by the grid model: users near each other like the same topics."""
-    from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.workloads.build import build_synthetic
     from cubecast.pipeline.workloads.synthetic import GridModel
 
     model = GridModel(users, topics, points_exponent, most_points, radius_exponent, least_radius, most_radius)
-    with progress("placing users and topics"):
-        found = build_synthetic(spark_session(master, conf), model, seed, out)
+    with _spark_for(out, master, conf) as (spark, tell):
+        tell("placing users and topics")
+        found = build_synthetic(spark, model, seed, out)
     show({"seed": seed, "out": str(out), **found.to_json()}, as_json)
 
 
@@ -110,13 +127,13 @@ def publications(
     as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """A load of publications over topics by Zipf's law: when, by whom, on the topic of which rank."""
-    from cubecast.pipeline.session import spark_session
     from cubecast.pipeline.workloads.build import build_publications
     from cubecast.pipeline.workloads.zipf import WEB_EXPONENT, ZipfLoad
 
     load = ZipfLoad(publications, topics, publishers, window, WEB_EXPONENT if exponent is None else exponent)
-    with progress("drawing publications"):
-        busiest = build_publications(spark_session(master, conf), load, seed, out)
+    with _spark_for(out, master, conf) as (spark, tell):
+        tell("drawing publications")
+        busiest = build_publications(spark, load, seed, out)
     facts = {"seed": seed, "out": str(out), "publications": publications, "busiest_topic_share": busiest}
     if as_json:
         print_json(facts)

@@ -135,7 +135,7 @@ class Clients:
             if principal is None:
                 link.abort("the new policy does not know it")
             else:
-                guarded.renew(principal)
+                self.slices.begin(guarded.renew(principal))
 
     def check_certificates(self, trust: "Trust") -> None:
         """Whose certificate would not be believed any more has to go, whatever else it showed."""

@@ -25,7 +25,8 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
     set_up(config.logging, live.identity)
     live.reloads.append(_prepare_logs)
     reloader = Reloader(NodeConfig, config, read, live.reloads)
-    loop.add_signal_handler(signal.SIGHUP, _reload, reloader)
+    reloading = Reloading(reloader)
+    loop.add_signal_handler(signal.SIGHUP, reloading.ask)
     starting = asyncio.ensure_future(live.start())
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -42,12 +43,29 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
         raise live.broken
 
 
-def _reload(reloader: Reloader[NodeConfig]) -> None:
-    notify(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns() // 1000}")
-    try:
-        reloader.reload()
-    finally:
-        notify("READY=1")
+class Reloading:
+    """One after the other, and reading in a thread: a policy of thousands of principals takes a while to read."""
+
+    def __init__(self, reloader: Reloader[NodeConfig]) -> None:
+        self._reloader = reloader
+        self._is_asked = False
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self) -> None:
+        self._is_asked = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._reload())
+
+    async def _reload(self) -> None:
+        while self._is_asked:
+            self._is_asked = False
+            notify(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns() // 1000}")
+            try:
+                take_effect = await asyncio.to_thread(self._reloader.prepare)
+                if take_effect is not None:
+                    take_effect()
+            finally:
+                notify("READY=1")
 
 
 def _prepare_logs(config: NodeConfig) -> Callable[[], None]:

@@ -309,8 +309,8 @@ class LiveNode:
                 self.port.unsubscribe_all()
                 await self._rest()
         except TimeoutError:
-            waiting = self._waiting()
-            log.warning("closing although something is still under way: %d things, first %s", len(waiting), waiting[:1])
+            waiting = [] if self._driver is None else self._driver.inspector.waiting()
+            log.warning("closing although something is still under way: %s", waiting[:1] or "publications of its own")
         finally:
             await self._shut()
 
@@ -354,12 +354,13 @@ class LiveNode:
         log.info("the trace in %s was switched %s", where, "off" if run is None else "on")
         return where
 
-    def _waiting(self) -> list[str]:
-        return [] if self._driver is None else self._driver.machine.waiting()
+    @property
+    def _is_at_rest(self) -> bool:
+        return self._driver is None or self._driver.inspector.is_at_rest
 
     async def _rest(self) -> None:
         """Until nothing of this node is under way."""
-        while self._waiting():
+        while not self._is_at_rest:
             await asyncio.sleep(REST_CHECKED_EVERY)
 
     def _on_broken(self, error: Exception) -> None:
@@ -381,7 +382,7 @@ class LiveNode:
             self._active.exception()  # whoever starts it gets it; if nobody does, that is no mistake
         if self._driver is not None:
             self._driver.stop()
-            self._driver.end_journal(at_rest=self.broken is None and not self._waiting())
+            self._driver.end_journal(at_rest=self.broken is None and self._is_at_rest)
         self.clients.close()
         self._peers.close()
         if self.observer is not None:

@@ -55,8 +55,13 @@ class Inspector:
         return {}
 
     def waiting(self) -> list[str]:
+        """What it waits for, as far as that is worth saying; none when it is at rest."""
         lines: list[str] = self.machine.waiting()
         return lines
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not self.waiting()
 
     def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
         return {

@@ -15,11 +15,12 @@ def torment(directory: Path, seed: int, schedules: int) -> Iterator[Outcome]:
     """Runs the schedules of `seed`, `seed` + 1, …, each below a directory of its own; raises LiveFailure."""
     if schedules < 1:
         raise BadInput(f"at least one schedule must run, not {schedules}")
-    for one in range(seed, seed + schedules):
-        below = directory / f"seed-{one}"
-        if below.exists():
-            raise BadInput(f"{below} exists; name another directory for --live")
-        yield asyncio.run(run_schedule(draw(one, patience=PATIENCE), below, patience=PATIENCE))
+    below = {one: directory / f"seed-{one}" for one in range(seed, seed + schedules)}
+    for place in below.values():
+        if place.exists():
+            raise BadInput(f"{place} exists; name another directory for --live")
+    for one, place in below.items():
+        yield asyncio.run(run_schedule(draw(one, patience=PATIENCE), place, patience=PATIENCE))
 
 
 def verified_with_spark(directory: Path, master: str | None, conf: Iterable[tuple[str, str]]) -> dict[str, str]:

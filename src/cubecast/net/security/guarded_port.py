@@ -6,6 +6,7 @@ limits it is not there.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from cubecast.errors import NotPermitted
@@ -21,6 +22,10 @@ from cubecast.net.security.principal import EVERYTHING, Action, Principal, refus
 from cubecast.net.security.settings import Limits
 from cubecast.net.security.stamp import stamp, stamped
 from cubecast.net.security.topic_shares import TopicShares
+from cubecast.net.slices import Step
+
+RENEWED_AT_ONCE = 100
+"""Subscriptions that are looked at again under a new policy before others have their turn."""
 
 
 class GuardedPort:
@@ -35,13 +40,22 @@ class GuardedPort:
         now, rates = self._loop.time(), (limits.messages_per_second, limits.bytes_per_second)
         self._messages, self._bytes = (Bucket(rate, limits.burst, now) if rate else None for rate in rates)
 
-    def renew(self, principal: Principal) -> None:
-        """The same client under a new policy: what it does not grant any more ends now."""
+    def renew(self, principal: Principal) -> Step:
+        """The same client under a new policy, which counts from now on for whatever it asks. Returned is what ends its
+        subscriptions that are not granted any more, a few at a time."""
         self.principal = principal
-        for number, (pattern, sink) in list(self._subscribed.items()):
-            if not principal.may(Action.SUBSCRIBE, pattern):
-                self.unsubscribe(number)
-                sink.on_end(NotPermitted(refusal(principal.name, Action.SUBSCRIBE, pattern)))
+        left = iter(list(self._subscribed.items()))
+
+        def look() -> bool:
+            some = list(islice(left, RENEWED_AT_ONCE))
+            for number, (pattern, sink) in some:
+                is_there = number in self._subscribed and self.principal is principal
+                if is_there and not principal.may(Action.SUBSCRIBE, pattern):
+                    self.unsubscribe(number)
+                    sink.on_end(NotPermitted(refusal(principal.name, Action.SUBSCRIBE, pattern)))
+            return bool(some)
+
+        return look
 
     # Subscribing
 

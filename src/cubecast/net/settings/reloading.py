@@ -36,6 +36,11 @@ class Reloader(Generic[Config]):
 
     def reload(self) -> Reloaded | None:
         """What became of it, said in the log; None when something is wrong and nothing was changed."""
+        take_effect = self.prepare()
+        return None if take_effect is None else take_effect()
+
+    def prepare(self) -> Callable[[], Reloaded] | None:
+        """Read everything, which takes a while and may be done in a thread; what makes it count is returned."""
         try:
             wanted = self._read().config
             different = [
@@ -48,13 +53,17 @@ class Reloader(Generic[Config]):
         except BadInput as error:
             log.error("the settings were not reloaded, and nothing changed: %s", error)
             return None
-        for take_effect in ready:
-            take_effect()
-        self.current = new
-        if left:
-            log.warning("only a restart takes over %s; everything else is as the settings say", ", ".join(left))
-        log.info("the settings were reloaded; changed: %s", ", ".join(changed) or "nothing")
-        return Reloaded(changed, left)
+
+        def take_effect() -> Reloaded:
+            for one in ready:
+                one()
+            self.current = new
+            if left:
+                log.warning("only a restart takes over %s; everything else is as the settings say", ", ".join(left))
+            log.info("the settings were reloaded; changed: %s", ", ".join(changed) or "nothing")
+            return Reloaded(changed, left)
+
+        return take_effect
 
 
 def taking(current: Config, wanted: Config, keys: list[str]) -> Config:

@@ -21,16 +21,20 @@ class LogFormat(NamedTuple):
     kind: str | None = None
     """csv, json or parquet; otherwise told by the name."""
 
+    def check(self) -> str:
+        """The format it is to be read in; BadInput when that is clear to be in vain before anything is read."""
+        if not self.path.exists():
+            raise BadInput(f"there is no log {self.path}")
+        return self.kind or format_of(self.path)
+
 
 def read_log(spark: SparkSession, log: LogFormat) -> DataFrame:
     """The distinct subscriptions of a log. → user string, topic string
 
     Rows without user or item say nothing and are dropped. Other columns, such as a time, are not read.
     """
-    path, user, item, kind = log
-    if not path.exists():
-        raise BadInput(f"there is no log {path}")
-    kind = kind or format_of(path)
+    path, user, item, _ = log
+    kind = log.check()
     try:
         found = _pairs(_reader(spark, kind).load(str(path)), path, user, item)
         empty = found.isEmpty()

@@ -78,6 +78,10 @@ class Delivery:
 
     # Looking
 
+    @property
+    def holds(self) -> bool:
+        return bool(self._pending.waiting)
+
     def held(self) -> list[tuple[Life, Counter, Copy]]:
         """(source, missing counter, held publication) each."""
         return self._pending.entries()

@@ -1,13 +1,14 @@
 """What a node can tell about itself without changing anything: who lives, and per topic what is under way and held.
 
-Plain lists and dictionaries of numbers and text, so that drivers can hand them on as they are. With ten thousand topics
-a look at each takes a tenth of a second, in which a node does nothing else: whoever looks again and again describes
-some, those with something under way first.
+Plain lists and dictionaries of numbers and text, so that drivers can hand them on as they are. A node does nothing else
+meanwhile, and there is no limit to its topics: so none of this looks at all of them but what is said once in a life.
+Topics with something under way are known to the node, because it looks after them; at most so many are described.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
@@ -15,6 +16,11 @@ from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
 from cubecast.protocol.vcube.topology import ids_of
+
+MOST_LOOKED_AT: Final = 5000
+"""Topics with something under way; a look at one takes some microseconds."""
+MOST_LINES: Final = 1000
+"""Of what is waited for."""
 
 
 def describe(life: Lifetime, now: float, most: int | None = None) -> dict[str, Any]:
@@ -27,30 +33,22 @@ def describe(life: Lifetime, now: float, most: int | None = None) -> dict[str, A
         "topics": describe_topics(life, some_topics(life, busy, most)),
         "topics_in_all": len(life.topics),
         "held": describe_held(life, now, busy),
-        "waiting": waiting(life, busy),
+        "waiting": list(islice(lines_of_waiting(life, busy), MOST_LINES)),
     }
 
 
 def under_way(life: Lifetime) -> list[Topic]:
-    """Topics of which something is queued, kept or held here, or asked of the others. All topics are looked at: without
-    calls, which would take most of the time."""
-    return [
-        name
-        for name, topic in life.topics.items()
-        if topic.queue
-        or topic.wave is not None
-        or any(topic.dissemination._copies.values())
-        or (topic.delivery is not None and topic.delivery._pending.waiting)
-    ]
+    """Topics of which something is queued, kept or held here, or asked of the others; so many of them at most."""
+    looked_after = dict.fromkeys(chain(life.queued, life.context.stirring))
+    return [name for name in islice(looked_after, MOST_LOOKED_AT) if life.topics[name].queue or life.topics[name].busy]
 
 
-def some_topics(life: Lifetime, first: Collection[Topic], most: int | None) -> list[Topic]:
-    """The first ones, and others as far as there is room, by name."""
+def some_topics(life: Lifetime, first: Iterable[Topic], most: int | None) -> list[Topic]:
+    """The first ones, and of others, as far as there is room, those that are known for longest; by name."""
     if most is None or len(life.topics) <= most:
         return sorted(life.topics)
-    chosen = dict.fromkeys(nsmallest(most, first))
-    others = nsmallest(most, life.topics) if len(chosen) < most else []
-    return sorted([*chosen, *[name for name in others if name not in chosen][: most - len(chosen)]])
+    chosen = nsmallest(most, first)
+    return sorted(islice(dict.fromkeys(chain(chosen, islice(life.topics, most))), most))
 
 
 def describe_topics(life: Lifetime, names: Iterable[Topic]) -> dict[Topic, dict[str, Any]]:
@@ -61,15 +59,21 @@ def describe_held(life: Lifetime, now: float, names: Iterable[Topic]) -> list[di
     return [one for name in sorted(names) for one in _held(life, name, now)]
 
 
-def waiting(life: Lifetime, names: Iterable[Topic]) -> list[str]:
-    """What this node waits for, in general and in these topics."""
+def describe_waiting(life: Lifetime, most: int = MOST_LINES) -> list[str]:
+    """What this node waits for, so many lines at most; none when it is at rest."""
+    return list(islice(lines_of_waiting(life, under_way(life)), most))
+
+
+def lines_of_waiting(life: Lifetime, names: Iterable[Topic]) -> Iterator[str]:
+    """In general and in these topics."""
     lines = [] if life.joining is None else [f"joining: waits for nodes {life.joining.missing}"]
     if life.unmet:
         lines.append(
             f"introductions: nodes {list(ids_of(life.unmet))} did not say yet that they began knowing this one"
         )
-    lines += life.settlement.waiting() + life.inquiry.waiting()
-    return lines + [line for name in names for line in life.topics[name].waiting()]
+    yield from lines + life.settlement.waiting() + life.inquiry.waiting()
+    for name in names:
+        yield from life.topics[name].waiting()
 
 
 def destinations(life: Lifetime, topic: Topic | None) -> list[NodeId]:

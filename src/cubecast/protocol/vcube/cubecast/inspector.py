@@ -67,7 +67,11 @@ class CubecastInspector(Inspector):
         return tree(root, self._life.context.parameters.dimension, members)
 
     def waiting(self) -> list[str]:
-        return inspection.waiting(self._life, inspection.under_way(self._life))
+        return inspection.describe_waiting(self._life)
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not inspection.describe_waiting(self._life, most=1)
 
     def held(self, now: float) -> list[dict[str, Any]]:
         return inspection.describe_held(self._life, now, inspection.under_way(self._life))

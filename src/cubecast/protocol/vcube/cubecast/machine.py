@@ -30,7 +30,7 @@ from cubecast.protocol.effects import (
 from cubecast.protocol.inputs import Input, Interest
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
-from cubecast.protocol.vcube.cubecast.inspection import describe, waiting
+from cubecast.protocol.vcube.cubecast.inspection import describe, lines_of_waiting
 from cubecast.protocol.vcube.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.vcube.cubecast.packets import (
     Ack,
@@ -497,4 +497,4 @@ class Cubecast:
             assert not self._life.context.dead, "verdicts are under way although everything is settled"
 
     def waiting(self) -> list[str]:
-        return waiting(self._life, self._life.topics)
+        return list(lines_of_waiting(self._life, self._life.topics))

@@ -298,7 +298,9 @@ class TopicState:
 
     @property
     def busy(self) -> bool:
-        return bool(self.wave or self._owed or self.dissemination.sources())
+        """Is anything under way but what is queued? Topics for which there is are looked after, and shown first."""
+        holds = self.delivery is not None and self.delivery.holds
+        return bool(self.wave or self._owed or holds or self.dissemination.sources())
 
     def invariants(self) -> None:
         assert self.unstable <= self._context.parameters.window, "more is outstanding than the window allows"
