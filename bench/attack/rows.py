@@ -29,13 +29,14 @@ class Row:
 
 
 def table(rows: list[Row]) -> str:
-    head = ("attack", "s", "published", "delivered", "gaps", "lost", "doubled", "order", "cause", "made up", "other")
+    mistaken = ("lost", "doubled", "order", "cause", "made up", "other")
+    head = ("attack", "s", "published", "delivered", "gaps", "unnamed", *mistaken)
     lines = [head]
     for row in rows:
         found = row.findings
         mistakes = [str(getattr(found, kind)) for kind in KINDS]
-        said = (str(found.published), str(found.delivered), str(found.gaps), *mistakes, str(row.other))
-        lines.append((row.name, f"{row.seconds:.0f}", *(said if row.is_allowed else ("–",) * len(said))))
+        said = [*map(str, (found.published, found.delivered, found.gaps, found.unnamed)), *mistakes, str(row.other)]
+        lines.append((row.name, f"{row.seconds:.0f}", *(said if row.is_allowed else ["–"] * len(said))))
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = [
         "  ".join(

@@ -19,7 +19,7 @@ from cubecast.ids import MessageId, Topic
 from cubecast.net.log import reading
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice, Logged
+from cubecast.net.port import COMPLETE, GapNotice, Logged, Run
 
 
 def sealed(name: str, topic: Topic, number: int, size: int) -> bytes:
@@ -45,21 +45,25 @@ class RecordingReader(Reader):
     def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
         application = self._application
         application.delivered += len(payloads)
-        for data in payloads:
+        for counter, data in enumerate(payloads, first.counter):
             found = opened(data)
             if found is None or found[1] != topic:
                 application.wrong += 1
                 application.record("wrong", topic)
             else:
-                application.record("deliver", topic, found[0], found[2])
+                application.record("deliver", topic, found[0], found[2], first._replace(counter=counter))
                 application.heard.setdefault(topic, {})[found[0]] = found[2]
 
     def on_ready(self) -> None:
-        self._application.record("ready", self._topic)
+        self._application.record("ready", self._topic, time.monotonic())
         super().on_ready()
 
     def on_gap(self, gap: GapNotice) -> None:
-        self._application.record("gap", gap.topic, gap.reason)
+        runs = [*gap.runs, *(Run(*one, one.counter) for one in gap.missing)]
+        are_all_named = len(gap.missing) + gap.count <= sum(run.last - run.first + 1 for run in runs)
+        self._application.record("gap", gap.topic, gap.reason, runs if are_all_named else [])
+        if gap.reason == COMPLETE:
+            self._application.record("ready", gap.topic, time.monotonic())
         super().on_gap(gap)
 
 
@@ -82,7 +86,7 @@ class Application(Member):
     def message(self, topic: Topic, now: float, number: int, size: int) -> bytes:
         mine = self._numbers[topic] = self._numbers.get(topic, 0) + 1
         others = {by: last for by, last in self.heard.get(topic, {}).items() if by != self.name}
-        self.record("publish", topic, mine, others)
+        self.record("publish", topic, mine, others, time.monotonic())
         return sealed(self.name, topic, mine, size)
 
     async def _do_end(self) -> None:
