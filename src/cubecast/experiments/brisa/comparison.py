@@ -1,6 +1,7 @@
 """Tables 4.2 and 4.3, Figures 4.10 to 4.12 and 4.16 to 4.18: delays and bandwidth, alone and beside other systems."""
 
 from collections.abc import Iterator
+from math import ceil, log
 from typing import Any
 
 from cubecast.experiments.brisa.scene import SECOND, Scene, mean, quantile
@@ -13,7 +14,7 @@ SYSTEMS = {"SimpleTree": "simple-tree", "Brisa": "brisa", "TAG": "tag", "SimpleG
 PULLS = {"SimpleGossip": True, "SimpleTree": False, "TAG": True, "Brisa": False}
 STEP = 0.25
 """Milliseconds between two looks at who has found its place."""
-PACKET_COST = 0.85
+PACKET_COST = 0.95
 """Milliseconds of a machine per packet, at which gossip takes as long as printed."""
 
 
@@ -85,11 +86,16 @@ def _deactivations(scene: Scene, machines: dict[int, Any]) -> list[float]:
     return [when - begun.get(node, when) for node, when in done.items()]
 
 
+def _pushes(nodes: int) -> int:
+    """Of one message, by all together: a smaller cluster is as busy when a packet costs as much more."""
+    return nodes * ceil(log(nodes))
+
+
 def points(nodes: int, seeds: range, *, quick: bool) -> dict[str, list[dict[str, Any]]]:
     base = {"nodes": 64 if quick else nodes, "messages": 500, "size": 1024}
     messages = 50
     latency = [base | {"name": name, "system": system, "seed": seeds[0]} for name, system in SYSTEMS.items()]
-    cost = PACKET_COST * (nodes / base["nodes"])
+    cost = PACKET_COST * _pushes(nodes) / _pushes(base["nodes"])
     latency.append(latency[-1] | {"name": "SimpleGossip, busy", "packet_cost": cost})
     few = {"nodes": base["nodes"], "messages": messages, "seed": seeds[0]}
     sizes = (1, 10) if quick else (1, 10, 50, 100)

@@ -54,7 +54,8 @@ class Scene:
         self.sent: dict[tuple[str, int], float] = {}
         self.next_newcomer = nodes
         self._watch = watch
-        family, contacts = find(system), Contacts()
+        family = find(system)
+        self._contacts = contacts = Contacts()
         texts = {name: str(value) for name, value in (settings or {}).items()}
         self._make = machines(family, seed, size, [0], {}, texts, contacts=contacts, is_open=True)
         delay = _delays(network, stream(seed, "network"))
@@ -84,11 +85,18 @@ class Scene:
         for topic in topics:
             self.world.at(0.0, self.world.subscribe, 0, topic)
         for place in range(1, self.nodes):
-            self.world.at(gap * place, self.coming.join, place, tuple(topics))
+            self.world.at(gap * place, self._join, place, tuple(topics))
         settled = gap * self.nodes + SETTLING
         self.world.start()
         self.world.run(settled)
         return settled
+
+    def _join(self, node: NodeId, topics: Sequence[str]) -> None:
+        """All before it are there: no list of thousands is made for each."""
+        self._contacts[node] = (self.rng.randrange(node),)
+        self.world.join(node)
+        for topic in topics:
+            self.world.subscribe(node, topic)
 
     def newcomer(self, topics: Sequence[str] = ("t",)) -> None:
         self.coming.join(self.next_newcomer, tuple(topics))

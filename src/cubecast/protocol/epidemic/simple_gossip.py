@@ -19,6 +19,8 @@ from cubecast.protocol.epidemic.dissemination import MOST_SOURCES, Disseminator,
 from cubecast.protocol.parameters import check_parameters, parameter
 
 MOST_ENTRIES = 64
+PATIENCE = 50
+"""Periods after which a pull counts as lost."""
 PULLED = 4
 """Batches of a publisher in the answer to a pull: with more, pulls of processes that are behind would swamp all."""
 
@@ -59,6 +61,11 @@ class Pulled(Message):
     """Sent because it was asked for: it is not pushed on."""
 
 
+@dataclass(slots=True)
+class Answered(Packet):
+    """That was the answer to a pull."""
+
+
 class SimpleGossip(Disseminator):
     def __init__(
         self,
@@ -76,6 +83,8 @@ class SimpleGossip(Disseminator):
         self._fanout = fanout
         self._parameters = parameters
         self._rng = rng
+        self._unanswered = 0
+        """Periods since a pull that was not answered; with none, 0."""
         self._sent: tuple[NodeId, ...] = ()
         """Entries of the exchange under way: the first to give way to what comes back."""
 
@@ -90,10 +99,17 @@ class SimpleGossip(Disseminator):
             self._exchange()
             self._set_timer("exchange", now + self._parameters.period)
         else:
-            if self.view:
-                self._send((self._rng.choice(list(self.view)),), Pull(self.digest()))
+            self._pull()
             self._set_timer("pull", now + self._parameters.pull)
         return self._take()
+
+    def _pull(self) -> None:
+        """One at a time: where processes are busy, more would only make them busier."""
+        if self._unanswered:
+            self._unanswered = (self._unanswered + 1) % PATIENCE
+        elif self.view:
+            self._unanswered = 1
+            self._send((self._rng.choice(list(self.view)),), Pull(self.digest()))
 
     def _exchange(self) -> None:
         if not self.view:
@@ -135,6 +151,9 @@ class SimpleGossip(Disseminator):
                     raise RemoteProtocolError("a digest of more publishers than there may be")
                 for one in self.missing_there(packet.digest, PULLED):
                     self._send((sender,), Pulled(one.topic, one.message, one.payloads))
+                self._send((sender,), Answered())
+            case Answered():
+                self._unanswered = 0
             case _:
                 raise RemoteProtocolError(f"SimpleGossip knows no {type(packet).__name__}")
         return self._take()
@@ -152,4 +171,4 @@ class SimpleGossip(Disseminator):
         assert len(self.view) <= MOST_ENTRIES
 
 
-GOSSIP_PACKETS: tuple[type[Any], ...] = (Exchange, Pull, Message, Pulled)
+GOSSIP_PACKETS: tuple[type[Any], ...] = (Exchange, Pull, Message, Pulled, Answered)
