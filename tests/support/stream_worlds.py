@@ -41,6 +41,33 @@ def add_faults(simulation: Simulation, seed: int) -> None:
         world.at(rng.uniform(500, STREAM), break_some_link, world, rng)
 
 
+def add_churn(simulation: Simulation, seed: int) -> None:
+    """Processes fail and come back as new ones, links are cut by partitions that heal, and some processes are slow."""
+    rng, world, (publisher, *_) = Random(f"churn {seed}"), simulation.world, simulation.publishers
+    others = [node for node in world.nodes if node != publisher]
+    for node in rng.sample(others, rng.randrange(2, len(others) // 3)):
+        at = rng.uniform(500, STREAM)
+        world.at(at, world.crash, node)
+        world.at(at + rng.uniform(50, 5000), world.restart, node)
+    side, at = set(rng.sample(world.nodes, rng.randrange(1, len(world.nodes) // 2))), rng.uniform(2000, STREAM)
+    until, slow = at + rng.uniform(500, 8000), set(rng.sample(world.nodes, 4))
+
+    def fate(now: float, source: NodeId, destination: NodeId, packet: object) -> list[float]:
+        if at <= now <= until and (source in side) != (destination in side):
+            return []
+        return [300.0 if source in slow or destination in slow else 0.0]
+
+    world.network.fate = fate
+    world.at(at, cut_off, world, side)
+
+
+def cut_off(world: World, side: set[NodeId]) -> None:
+    for node in sorted(side):
+        for peer in sorted(world.links.get(node, ())):
+            if peer not in side:
+                world.break_link(node, peer)
+
+
 def break_some_link(world: World, rng: Random) -> None:
     node = rng.choice(sorted(world.links))
     if world.links[node]:

@@ -9,8 +9,8 @@ from cubecast.errors import BadInput, LocalProtocolError
 from cubecast.protocol.effects import Deliver, Gap, Released, Send
 from cubecast.protocol.epidemic.brisa import Brisa, BrisaParameters, Strategy
 from cubecast.protocol.epidemic.brisa_packets import Data, FlowId, Position
-from cubecast.protocol.epidemic.hyparview import MOST_REQUESTS, MOST_STRANGERS
-from cubecast.protocol.epidemic.hyparview_packets import Accept, ForwardJoin, Join, Neighbour, Probe
+from cubecast.protocol.epidemic.hyparview import MOST_REQUESTS, MOST_STRANGERS, TRIES
+from cubecast.protocol.epidemic.hyparview_packets import Accept, ForwardJoin, Join, Neighbour, Probe, Refuse
 from cubecast.sim.config import SimConfig
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.run import prepare
@@ -136,6 +136,30 @@ def test_what_strangers_may_make_a_process_do_is_limited_between_two_ticks():
     machine.on_timer(1000.0, "tick")
     assert sends(machine.on_packet(1001.0, 7, Neighbour(high=False)))
     assert sends(machine.on_packet(1001.0, 1, ForwardJoin(900, 0)))
+
+
+def test_refusals_are_followed_by_a_pause_until_the_next_tick():
+    """As printed, requests and refusals among processes that have enough links go round and round."""
+    machine, asked = linked(1), 0
+    for _ in range(20):
+        effects = machine.on_packet(1.0, 9, Refuse((20, 21, 22)))
+        requests = [(peers, packet) for peers, packet in sends(effects) if isinstance(packet, Neighbour)]
+        asked += len(requests)
+        for (peer,), _ in requests:
+            machine.on_packet(1.0, peer, Refuse(()))
+    assert 1 <= asked <= TRIES
+    assert any(isinstance(packet, Neighbour) for _, packet in sends(machine.on_timer(1000.0, "tick")))
+
+
+def test_links_that_carry_a_stream_are_the_last_to_be_given_up():
+    machine = linked(1, 2, 3, 4, view=4, expansion=1.0)
+    flow = FlowId("t", 9, 0)
+    machine.on_packet(1.0, 1, Data(flow, 1, (b"a",), Position(0.0, 0, (9,), 1.0), False, ()))
+    for peer in (2, 3, 4):  # links that were told to stop, both ways
+        machine.on_packet(1.0, peer, Data(flow, 1, (b"a",), Position(0.0, 0, (9,), 1.0), False, ()))
+    for newcomer in range(5, 8):
+        machine.on_packet(2.0, newcomer, Join())
+    assert 1 in machine.overlay.active and machine.flows[flow].primary == 1
 
 
 def test_a_full_link_is_passed_over_and_gets_the_rest_when_it_has_room():

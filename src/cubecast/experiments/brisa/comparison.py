@@ -74,9 +74,9 @@ def _deactivations(scene: Scene, machines: dict[int, Any]) -> list[float]:
     scene.stream(source, 1)
     begun: dict[int, float] = {}
     done: dict[int, float] = {}
-    end = scene.world.now + 5 * SECOND
-    while len(done) < len(machines) - 1 and scene.world.now < end:
-        scene.run(scene.world.now + STEP)
+    begin = scene.world.now
+    while len(done) < len(machines) - 1 and scene.world.now < begin + SECOND:
+        scene.run(scene.world.now + max(STEP, (scene.world.now - begin) / 50))
         for node, machine in machines.items():
             for flow in machine.flows.values() if node != source and node not in done else ():
                 if flow.stopped:

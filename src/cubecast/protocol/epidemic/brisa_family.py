@@ -98,7 +98,17 @@ BRISA = Family(
     measured=("P4",),
     rests=lambda parameters: False,
     population=Population(2, announced=False),
-    nemesis=Nemesis(faults=("crash", "slow", "delay"), joins=False, outsiders=True),
+    nemesis=Nemesis(
+        faults=("crash", "restart", "break", "break", "pause", "partition", "slow", "delay"),
+        outsiders=True,
+        settings={
+            "parents": ("1", "1", "2", "3"),
+            "strategy": ("first-come", "first-come", "delay-aware", "gerontocratic", "load-balancing"),
+            "buffer": ("256", "256", "4"),
+            "expansion": ("2", "1"),
+            "reuse": ("0", "0", "2"),
+        },
+    ),
     fifo=True,
     frees=Released,
     inspect=BrisaInspector,
