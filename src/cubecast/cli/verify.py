@@ -1,5 +1,7 @@
 """`cubecast verify`: the verdict on traces of any size."""
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ EXAMPLE = """
 Example:
   cubecast sim cubecast --nodes 16 --messages 100 --trace out/run
   cubecast verify out/run
+\b
+Beside nodes that run with --journal live:
+  cubecast verify --follow live
 """
 
 
@@ -26,6 +31,11 @@ Example:
 @click.option("--properties", metavar="P1,P5,…", help="What to decide; by default what each run promises.")
 @spark_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write witnesses and verdicts as Parquet.")
+@click.option("--follow", is_flag=True, help="DIR… are journals that grow: judge them again and again.")
+@click.option("--every", default=2.0, show_default=True, metavar="SECONDS", help="With --follow: between two looks.")
+@click.option(
+    "--patience", default=5.0, show_default=True, metavar="SECONDS", help="With --follow: to wait for a missing cause."
+)
 @json_option
 @click.pass_context
 def verify(
@@ -35,6 +45,9 @@ def verify(
     master: str | None,
     conf: tuple[tuple[str, str], ...],
     out: Path | None,
+    follow: bool,
+    every: float,
+    patience: float,
     as_json: bool,
 ) -> None:
     """Decide whether the traces in DIR… keep what they promise, with a judge made for traces of any size.
@@ -42,11 +55,16 @@ def verify(
     Up to two million rows are judged in this process, which takes seconds; beyond that, or with --master or --conf, by
     Spark, which takes about 10 s to start and then judges some million deliveries a second.
 
+    With --follow the journals of running nodes are judged while they grow. Each verdict holds up to how far they were
+    read; it ends by itself when all nodes have ended, or with Ctrl-C.
+
     Exit code 0: VALID, 1: VIOLATED, 2: bad input, at least for some of the runs, 3: UNKNOWN, something is missing.
     """
     names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
     if out is not None and out.exists():
         raise BadInput(f"{out} exists; name another directory for the witnesses")
+    if follow:
+        context.exit(EXIT_CODES[_follow(directories, names, every, patience, as_json)])
     report = _verify(directories, names, master, conf, out)
     if as_json:
         print_json(report)
@@ -56,6 +74,25 @@ def verify(
             output.print(f"Witnesses and verdicts are in {out}")
     code = EXIT_CODES[report["verdict"]]
     context.exit(BAD_INPUT if report["refused"] and code != VIOLATED else code)
+
+
+def _follow(
+    directories: tuple[Path, ...], properties: list[str] | None, every: float, patience: float, as_json: bool
+) -> str:
+    """A line whenever there is news; the last verdict."""
+    from cubecast.report.following import follow, line
+
+    said, verdict = "", "UNKNOWN"
+    try:
+        for standing in follow(directories, properties, "cubecast", patience, lambda: time.sleep(every)):
+            verdict = str(standing.verdict)
+            text = json.dumps(standing.to_json()) if as_json else line(standing)
+            if text != said:
+                click.echo(text)
+            said = text
+    except KeyboardInterrupt:
+        pass  # that is how it ends while nodes go on
+    return verdict
 
 
 def _verify(

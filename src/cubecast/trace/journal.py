@@ -9,7 +9,7 @@ rows are missing at its end, so that what others heard of the node afterwards is
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from cubecast.trace.schema import Kind
 
 JOURNAL_SUFFIX = ".jsonl"
 LOST_SUFFIX = ".lost.jsonl"
+VERDICT = "verdict.json"
+"""What was last said about the journals beside it."""
 
 
 class JournalWriter:
@@ -100,6 +102,18 @@ def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:
             yield state.row(Kind.STOP, detail="the journal could not be written any more; the node went on")
         elif not state.ended:
             yield state.row(Kind.CRASH)
+
+
+def unfolded(node: NodeId, files: Iterable[tuple[Path, Iterable[list[Any]]]]) -> Iterator[Event]:
+    """The rows of a node's journals as far as they go; that the last one goes no further means nothing."""
+    state = Unfolding(node)
+    for place, (path, lines) in enumerate(files):
+        if place and not state.ended:
+            yield state.row(Kind.CRASH)
+        state.incarnation = int(path.name.split("-")[2])
+        for kind, time, *values in lines:
+            state.time = time
+            yield from state.unfold(kind, values)
 
 
 def collect(directory: Path, out: Path, info: RunInfo) -> int:

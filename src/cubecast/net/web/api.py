@@ -1,6 +1,8 @@
 """JSON for pages and programs: the cube, topics, rates, what is held, what went wrong."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -11,9 +13,14 @@ from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
 from cubecast.net.web.answers import json_answer
 from cubecast.net.web.sparing import Sparing
+from cubecast.trace.journal import VERDICT
 
 if TYPE_CHECKING:
     from cubecast.net.node import LiveNode
+
+
+MOST_VERDICT = 64 << 10
+"""Bytes of a verdict that are read."""
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:
@@ -40,8 +47,23 @@ def routes(node: "LiveNode") -> list[web.RouteDef]:
         web.get("/api/topics.json", answering(lambda _: topics())),
         web.get("/api/rates.json", answering(lambda ask: views.rates(seen(), _number(ask, "last") or MOST))),
         web.get("/api/held.json", answering(lambda _: held())),
-        web.get("/api/faults.json", answering(lambda _: views.faults(seen()))),
+        web.get("/api/faults.json", answering(lambda _: views.faults(seen()) | {"verdict": last_verdict(node)})),
     ]
+
+
+def last_verdict(node: "LiveNode") -> dict[str, Any] | None:
+    """What `cubecast verify --follow` last said about the directory this node's journal is in."""
+    directory = node.tracing()["directory"]
+    path = Path(directory or "") / VERDICT
+    try:
+        with path.open("rb") as file:
+            said = json.loads(file.read(MOST_VERDICT))
+        first = next(iter(said["witnesses"] or said["unknown_because"]), None)
+        because = f"{first['property']}: {first['reason']}" if isinstance(first, dict) else first
+        told = {name: said[name] for name in ("verdict", "rows", "up_to", "at")}
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return told | {"because": because} if directory else None
 
 
 def _cube(observer: Observer, request: web.Request) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import { showHeld } from "./held.js";
 import { depths } from "./layout.js";
 import { showMembers, showTopics } from "./tables.js";
 import { themeButton } from "./theme.js";
-import { tellFaults, tellHeld, tellMembers, tellRates } from "./tiles.js";
+import { tellFaults, tellHeld, tellMembers, tellRates, tellVerdict } from "./tiles.js";
 
 const CUBE_EVERY = 400;
 const REST_EVERY = 1000;
@@ -103,7 +103,9 @@ async function showTheHeld() {
 }
 
 async function showTheFaults() {
-  tellFaults(showFaults(await ask("faults")));
+  const said = await ask("faults");
+  tellFaults(showFaults(said));
+  tellVerdict(said.verdict);
 }
 
 /** @param {string} state @param {string} text */

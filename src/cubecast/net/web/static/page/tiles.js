@@ -48,6 +48,18 @@ export function tellFaults(faults) {
   draw();
 }
 
+const MOODS = { VALID: "calm", VIOLATED: "bad", UNKNOWN: "warn" };
+
+/** @param {any} verdict what was last said about this node's journal, if anything @param {number} [now] seconds */
+export function tellVerdict(verdict, now = Date.now() / 1000) {
+  if (!verdict) shown.delete("Verdict");
+  else {
+    const age = `${duration(Math.max(0, now - verdict.at))} ago`;
+    put("Verdict", verdict.verdict, verdict.because ? `${verdict.because}, ${age}` : age, MOODS[verdict.verdict]);
+  }
+  draw();
+}
+
 function draw() {
   const create = ([name]) => make("div", {}, make("dt", {}, name), make("dd"), make("dd", { class: "hint" }));
   keyed(element("tiles"), [...shown], ([name]) => name, create, (tile, [, { value, note, mood }]) => {

@@ -1,0 +1,89 @@
+"""`cubecast verify --follow` beside nodes that run: valid as far as it goes, until a node does something wrong."""
+
+import asyncio
+import json
+from time import monotonic
+from unittest.mock import patch
+from urllib.request import urlopen
+
+import pytest
+
+from cubecast import Node
+from cubecast.protocol.effects import Deliver
+from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from support.commands import complaint, running
+from support.running import run
+
+DEADLINE = 60
+
+
+def until(command, wanted: str) -> dict:
+    """The first verdict of this kind; those before it."""
+    deadline = monotonic() + DEADLINE
+    while monotonic() < deadline:
+        said = json.loads(command.line())
+        if said["verdict"] == wanted:
+            return said
+    raise AssertionError(f"no {wanted} in {DEADLINE} s")
+
+
+@pytest.mark.interpreted
+def test_a_bug_that_is_switched_on_is_reported_with_its_witness(tmp_path):
+    is_on, on_packet = False, Cubecast.on_packet
+
+    def buggy(machine, now, sender, packet):
+        effects = on_packet(machine, now, sender, packet)
+        if is_on and machine.node == 1:
+            return [again for one in effects for again in ([one, one] if isinstance(one, Deliver) else [one])]
+        return effects
+
+    async def story(command):
+        nonlocal is_on
+        listen = {"listen": "127.0.0.1:0", "journal": tmp_path}
+        async with Node(**listen, http="127.0.0.1:0") as one, Node(**listen, join=[one.address]) as two:
+            ears = [node.subscribe("t") for node in (one, two)]
+            for ear in ears:
+                await ear.ready()
+            await one.publish_batch("t", ["good"] * 20, wait="stable")
+            said = await asyncio.to_thread(until, command, "VALID")
+            assert said["rows"] > 0
+            is_on = True
+            await one.publish_batch("t", ["doubled"] * 3, wait="stable")
+            began = monotonic()
+            said = await asyncio.to_thread(until, command, "VIOLATED")
+            taken = monotonic() - began
+            page = await asyncio.to_thread(lambda: urlopen(f"http://{one.http_address}/api/faults.json").read())
+            is_on = False
+        return said, json.loads(page), taken
+
+    with (
+        patch.object(Cubecast, "on_packet", buggy),
+        running("verify", "--follow", tmp_path, "--every", "0.2", "--json") as command,
+    ):
+        said, page, taken = run(story(command), 2 * DEADLINE)
+    witness = said["witnesses"][0]
+    assert (witness["property"], witness["node"], witness["topic"], witness["message"]) == ("P2", 1, "t", [0, 0, 21])
+    assert taken < DEADLINE
+    assert page["verdict"]["verdict"] == "VIOLATED"
+    assert page["verdict"]["because"].startswith("P2: ")
+
+
+def test_it_ends_with_the_nodes_and_says_what_they_kept(tmp_path):
+    async def story():
+        listen = {"listen": "127.0.0.1:0", "journal": tmp_path}
+        async with Node(**listen) as one, Node(**listen, join=[one.address]) as two, two.subscribe("t"):
+            await one.publish_batch("t", ["good"] * 20, wait="stable")
+
+    run(story())
+    with running("verify", "--follow", tmp_path, "--every", "0.1") as command:
+        line = command.line()
+        while "VALID" not in line:
+            line = command.line()
+        assert line.startswith("VALID up to ")
+        assert command.process.wait(DEADLINE) in (0, 3)
+
+
+def test_no_directory_is_said_in_one_line(tmp_path):
+    assert "is no directory; name the one the nodes write their journals to" in complaint(
+        "verify", "--follow", tmp_path / "x"
+    )
