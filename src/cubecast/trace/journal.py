@@ -112,8 +112,7 @@ def unfolded(node: NodeId, files: Iterable[tuple[Path, Iterable[list[Any]]]]) ->
             yield state.row(Kind.CRASH)
         state.incarnation = int(path.name.split("-")[2])
         for kind, time, *values in lines:
-            state.time = time
-            yield from state.unfold(kind, values)
+            yield from state.unfold(kind, time, values)
 
 
 def collect(directory: Path, out: Path, info: RunInfo) -> int:

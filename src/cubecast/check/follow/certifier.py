@@ -22,6 +22,8 @@ class Suspicion:
     node: int
     incarnation: int
     reason: str
+    is_an_end: bool = False
+    """Nothing looks wrong, but something can be decided that could not be before."""
 
 
 @dataclass
@@ -92,7 +94,8 @@ class Certifier:
                 for topic, last in published.items():
                     self._topic(topic).of(node.log).last = self._topic(topic).of(node.log).forgotten = last
             case ((Kind.SUBSCRIBE | Kind.CUT | Kind.SUBSCRIBED | Kind.UNSUBSCRIBE | Kind.UNSUBSCRIBED), [topic, *told]):
-                self._subscription(node, kind, topic, told[0] if told else ())
+                states = kind in (Kind.CUT, Kind.SUBSCRIBED)
+                self._subscription(node, kind, topic, told[0] if told and states else ())
             case Kind.GAP, [topic, missing, *_]:
                 self._gap(node, topic, missing)
             case Kind.ACKNOWLEDGED, [topic, last, *_]:
@@ -102,6 +105,7 @@ class Certifier:
                 self._failed(node, topic, first, first + count - 1)
             case ((Kind.STOP | Kind.CRASH | Kind.QUIESCENT), _):
                 node.has_ended = True
+                self._end(node, kind)
         if node.has_ended and kind not in (*ENDS, Kind.START):
             for topic in self.topics:
                 self._suspect(topic, node, f"says {kind} after its end")
@@ -118,6 +122,12 @@ class Certifier:
         self.suspicions.append(Suspicion(topic, node.node, node.incarnation, reason))
 
     # Lives
+
+    def _end(self, node: Node, kind: str) -> None:
+        """Of a log that ended at rest it can be said what it lacks."""
+        for name, topic in self.topics.items() if kind == Kind.QUIESCENT else ():
+            if node.log in topic.logs:
+                self.suspicions.append(Suspicion(name, *node.log, "it ended", is_an_end=True))
 
     def _start(self, node: Node, incarnation: int) -> None:
         """A new life: earlier ones of the node are over, and what they delivered is not to come again."""

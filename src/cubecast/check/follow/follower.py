@@ -73,7 +73,9 @@ class Follower:
         stuck = [one for one in certifier.nodes.values() if one.waits_for is not None]
         self._stuck_since = (self._stuck_since or monotonic()) if stuck and not has_news else None
         overdue = self._stuck_since is not None and monotonic() - self._stuck_since >= self._patience
-        self._examine({one.topic for one in certifier.suspicions} | (_topics_of(stuck) if overdue else set()))
+        ends_count = certifier.rows <= ROWS_AT_THE_END
+        suspected = {one.topic for one in certifier.suspicions if ends_count or not one.is_an_end}
+        self._examine(suspected | (_topics_of(stuck) if overdue else set()))
         certifier.suspicions.clear()
         if self._journals.have_ended and not stuck and not has_news:
             self._judge_the_end()
