@@ -41,7 +41,7 @@ ON_THEIR_OWN = {
 MAY_USE: dict[str, tuple[str, ...]] = {
     "wire": ("msgspec",),
     "trace": ("pyarrow",),
-    "check": ("numpy",),
+    "check": ("msgspec", "numpy"),
     "sim": ("numpy", "numba", "pyarrow"),
     "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "pyarrow", "uvloop", "xxhash"),
     "api": ("msgspec", "pyarrow"),
