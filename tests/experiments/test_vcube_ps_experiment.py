@@ -1,14 +1,25 @@
 """The chapter's claims hold in its quick form; the queue groups are cut as Table 5.1 prints them."""
 
+import numpy as np
+import pytest
+
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
+from cubecast.experiments.vcube_ps import subscriber_churn
 from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, run_point
+from cubecast.protocol.families import find
+from cubecast.sim.delays import Constant
+from cubecast.sim.kernels.causal_broadcast import CausalKernel
+from cubecast.sim.network import Network
+from cubecast.sim.scenario import begin_subscribed, machines
+from cubecast.sim.world import World
+from cubecast.wire.codec import codec_of
 
 
 def test_the_quick_reproduction_finds_every_claim_within_its_tolerance():
     done = find_experiment("vcube-ps")(Effort(runs=2, quick=True, seed=1), here)
     assert done.ledger.unexplained() == []
-    assert {row["claim"] for row in done.ledger.rows()} >= {"PS-F56a", "PS-F56b", "PS-F57b", "PS-F58-256"}
+    assert {finding.claim.name for finding in done.ledger.findings} >= {"PS-F56a", "PS-F57b", "PS-F58-256", "PS-564-0"}
 
 
 def test_queue_groups_of_a_single_tree_follow_from_the_number_of_children():
@@ -16,3 +27,30 @@ def test_queue_groups_of_a_single_tree_follow_from_the_number_of_children():
     point = {"protocol": "srpt", "nodes": 32, "publishers": "100%", "window": 1e6, "seed": 3}
     groups = dict(zip(QUEUE_GROUPS, run_point(point)["queue_groups"], strict=False))
     assert [groups[0], groups[2], groups[4]] == [16, 8 + 4 + 2, 1 + 1]
+
+
+@pytest.mark.parametrize("window", [50.0, 1000.0])
+def test_the_kernel_has_the_latencies_of_vcube_ps(window):
+    """What stands in for 4,096 nodes: everybody publishes once, acknowledgements go past the queues."""
+    nodes, rng = 32, np.random.default_rng(5)
+    times = rng.uniform(0, window, nodes)
+    family, members = find("vcube-ps"), {"t": list(range(nodes))}
+    network = Network(nodes, Constant(100.0), queued_control=False)
+    world = World(members["t"], machines(family, 1, nodes, members["t"], members, {}), network, codec_of(family))
+    begin_subscribed(world, family, members)
+    for node, time in enumerate(times):
+        world.at(float(time), world.publish, node, "t", (b"",))
+    world.start()
+    world.run()
+    kernel = CausalKernel(nodes, aggregate=False).simulate(times, np.full((nodes, nodes), 100.0))
+    there = kernel.reception_latency[~np.isnan(kernel.reception_latency)]
+    assert sorted(world.statistics.reception) == pytest.approx(sorted(there))
+
+
+def test_churn_has_false_positives_and_a_root_that_cannot_follow():
+    fast = {"subscribers": 500, "session": 3_000.0, "time": 2_000.0, "seed": 1}
+    own = subscriber_churn.run({"system": "vcube-ps", **fast, "session": 6_000.0, "time": 1_000.0})
+    single = subscriber_churn.run({"system": "srpt", **fast})
+    calm = subscriber_churn.run({"system": "srpt", **fast, "session": None})
+    assert own["false"] > 0
+    assert single["latency"] > 1.2 * calm["latency"]

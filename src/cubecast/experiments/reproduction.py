@@ -75,6 +75,7 @@ EXPERIMENTS: dict[str, str] = {
     "epto": "cubecast.experiments.epto.reproduce",
     "locaps": "cubecast.experiments.locaps.reproduce",
     "stan": "cubecast.experiments.stan.reproduce",
+    "vcube-pb": "cubecast.experiments.vcube_pb.reproduce",
     "vcube-ps": "cubecast.experiments.vcube_ps.reproduce",
 }
 

@@ -12,7 +12,7 @@ from cubecast.ids import NodeId
 from cubecast.protocol.effects import Deliver
 from cubecast.sim.world import World
 
-FORMS = "uniform, poisson:MEAN, periodic:PERIOD or respond:FIRST:WAIT"
+FORMS = "uniform, poisson:MEAN, periodic:PERIOD, respond:FIRST:WAIT or respond-poisson:FIRST:MEAN"
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class Periodic:
 
 @dataclass(frozen=True)
 class Respond:
-    """`first` nodes publish at the start; everybody else once, up to `wait` after its first-th delivery (§5.6.4)."""
+    """`first` nodes publish at the start; everybody else once, some time after its first-th delivery (§5.6.4): up to
+    `wait`, or exponential with this mean."""
 
     first: int
     wait: float
+    exponential: bool = False
 
 
 Workload: TypeAlias = Uniform | Poisson | Periodic | Respond
@@ -58,8 +60,8 @@ def parse_workload(text: str) -> Workload:
                 return Poisson(mean)
             case "periodic", [period]:
                 return Periodic(period)
-            case "respond", [first, wait] if first == int(first):
-                return Respond(int(first), wait)
+            case (("respond" | "respond-poisson"), [first, wait]) if first == int(first):
+                return Respond(int(first), wait, name != "respond")
     except ValueError:
         pass
     raise BadInput(f"workload {text!r} is not understood; write one of {FORMS}")
@@ -117,8 +119,8 @@ def install(
                     publish_at(time, node, topics.draw(node))
         case Periodic(period):
             _periodic(world, topics, period, window, payload, rng)
-        case Respond(first, wait):
-            _respond(world, publishers, topics, first, wait, payload, rng)
+        case Respond():
+            _respond(world, publishers, topics, workload, payload, rng)
 
 
 def _periodic(world: World, topics: Topics, period: float, window: float, payload: bytes, rng: Random) -> None:
@@ -133,9 +135,9 @@ def _periodic(world: World, topics: Topics, period: float, window: float, payloa
 
 
 def _respond(
-    world: World, publishers: Sequence[NodeId], topics: Topics, first: int, wait: float, payload: bytes, rng: Random
+    world: World, publishers: Sequence[NodeId], topics: Topics, workload: Respond, payload: bytes, rng: Random
 ) -> None:
-    topic = topics.names[0]
+    topic, first, wait = topics.names[0], workload.first, workload.wait
     openers = rng.sample(list(publishers), min(first, len(publishers)))
     for node in openers:
         world.at(0.0, world.publish, node, topic, (payload,))
@@ -149,6 +151,7 @@ def _respond(
             awaited[node] = missing - 1
         else:
             del awaited[node]
-            world.at(now + rng.uniform(0, wait), world.publish, node, topic, (payload,))
+            pause = rng.expovariate(1 / wait) if workload.exponential else rng.uniform(0, wait)
+            world.at(now + pause, world.publish, node, topic, (payload,))
 
     world.on_deliver = answer
