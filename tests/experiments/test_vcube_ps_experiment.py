@@ -5,7 +5,7 @@ import pytest
 
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
-from cubecast.experiments.vcube_ps import subscriber_churn
+from cubecast.experiments.vcube_ps import single_publisher, subscriber_churn
 from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, run_point
 from cubecast.protocol.families import find
 from cubecast.sim.delays import Constant
@@ -16,6 +16,13 @@ from cubecast.sim.world import World
 from cubecast.wire.codec import codec_of
 
 
+def test_one_publication_costs_what_is_printed():
+    findings = list(single_publisher.findings(here, [1]))
+    assert [finding.claim.name for finding in findings if not finding.within] == []
+    assert len(findings) == 6
+
+
+@pytest.mark.slow
 def test_the_quick_reproduction_finds_every_claim_within_its_tolerance():
     done = find_experiment("vcube-ps")(Effort(runs=2, quick=True, seed=1), here)
     assert done.ledger.unexplained() == []
