@@ -17,7 +17,7 @@ from cubecast.wire.codec import codec_of
 
 
 def test_one_publication_costs_what_is_printed():
-    findings = list(single_publisher.findings(here, [1]))
+    findings = list(single_publisher.findings(here, [1, 2]))
     assert [finding.claim.name for finding in findings if not finding.within] == []
     assert len(findings) == 6
 
