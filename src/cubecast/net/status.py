@@ -40,6 +40,7 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
         "cluster": config.cluster,
         "dimension": directory.dimension,
         "members": [_member(place, me, standings.get(place.node), queued) for place in known],
+        "overlay": driver.inspector.overlay().to_json(MOST_SHOWN),
         **machine,
         "held": Chains(machine["held"], peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(machine["held"]),

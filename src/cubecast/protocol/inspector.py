@@ -27,6 +27,18 @@ class Reached(NamedTuple):
     """The last one of every source whose cut was stated."""
 
 
+class Overlay(NamedTuple):
+    """How nodes are connected, as far as a machine knows: what pages draw."""
+
+    shape: str
+    """cube (ids are corners, those that differ in one bit are neighbours), tree, or graph."""
+    edges: tuple[tuple[NodeId, NodeId, str], ...] = ()
+    """(from, to, label); of a cube none, ids say it all."""
+
+    def to_json(self, most: int) -> dict[str, Any]:
+        return {"shape": self.shape, "edges": [list(edge) for edge in self.edges[:most]]}
+
+
 class Inspector:
     """To look at, not to touch."""
 
@@ -115,6 +127,14 @@ class Inspector:
     def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:
         """By which way a publication of `root` travels: children by node. Empty where there is no such way."""
         return {}
+
+    def overlay(self) -> Overlay:
+        """The way of this node's publications where there is one, else its neighbours."""
+        me = self.machine.node
+        ways = self.tree(me, None)
+        if ways:
+            return Overlay("tree", tuple((node, child, "") for node, below in ways.items() for child in below))
+        return Overlay("graph", tuple((me, peer, "") for peer in self.living if peer != me))
 
     # What is held
 

@@ -8,6 +8,8 @@ from rich.table import Table
 
 def status_tables(status: Mapping[str, Any]) -> Iterator[Table]:
     yield _members(status)
+    if status.get("overlay", {}).get("edges"):
+        yield _overlay(status["overlay"])
     if status["topics"]:
         yield _topics(status)
 
@@ -26,6 +28,19 @@ def _members(status: Mapping[str, Any]) -> Table:
     for one in status["members"]:
         state = "alive" if one["alive"] else "gone"
         table.add_row(str(one["node"]), str(one["incarnation"]), one["address"], state, f"{one['queued']:,}")
+    return table
+
+
+def _overlay(overlay: Mapping[str, Any]) -> Table:
+    """What the node knows of who is connected to whom; the corners of a cube say it by their ids."""
+    near: dict[int, list[str]] = {}
+    for one, other, label in overlay["edges"]:
+        near.setdefault(one, []).append(f"{other} ({label})" if label else str(other))
+    table = Table(title=f"overlay: {overlay['shape']}", title_justify="left")
+    for heading in ("node", "children" if overlay["shape"] == "tree" else "neighbours"):
+        table.add_column(heading)
+    for node, others in near.items():
+        table.add_row(str(node), ", ".join(others))
     return table
 
 

@@ -1,5 +1,5 @@
 import { check, same } from "./asserting.js";
-import { cubeLayout, depths, differingBits, smallestDistance, treeLayout, wayTo } from "/page/layout.js";
+import { cubeLayout, depths, differingBits, overlayLayout, smallestDistance, treeLayout, wayTo } from "/page/layout.js";
 
 const range = (count) => Array.from({ length: count }, (_, index) => index);
 const FRAMES = [
@@ -17,6 +17,22 @@ function binomial(count) {
 
 function inside(places, width, height) {
   for (const { x, y } of places.values()) check(x >= 0 && x <= width && y >= 0 && y <= height, `${x}, ${y} is outside`);
+}
+
+export function testOverlaysThatAreNoCubesFit() {
+  const ids = [3, 5, 9, 12, 40];
+  const edges = [[3, 5, ""], [3, 9, "t"], [9, 12, ""]];
+  for (const [width, height] of FRAMES) {
+    for (const shape of ["graph", "tree"]) {
+      const places = overlayLayout({ shape, edges }, ids, width, height, 30);
+      same([...places.keys()].sort((one, other) => one - other), ids);
+      inside(places, width, height);
+      check(smallestDistance(places.values()) > 24, shape);
+    }
+    const tree = overlayLayout({ shape: "tree", edges }, ids, width, height, 30);
+    check(tree.get(3).y < tree.get(9).y && tree.get(9).y < tree.get(12).y, "parents stand above children");
+  }
+  same(overlayLayout({ shape: "graph", edges: [] }, [7], 100, 100, 10).get(7), { x: 50, y: 10 });
 }
 
 export function testNobodyHidesAnybodyFromThreeToSixtyFour() {

@@ -56,6 +56,7 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
         "dimension": dimension,
         "at": time(),
         "members": members,
+        "overlay": driver.inspector.overlay().to_json(MOST_SHOWN),
         "tree": _tree(me.node if root is None else root, dimension, driver.inspector, topic),
     }
 

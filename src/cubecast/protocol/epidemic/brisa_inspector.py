@@ -6,7 +6,7 @@ from typing import Any
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.epidemic.brisa import Brisa
-from cubecast.protocol.inspector import Inspector, Reached
+from cubecast.protocol.inspector import Inspector, Overlay, Reached
 
 
 class OverlayInspector(Inspector):
@@ -23,6 +23,9 @@ class OverlayInspector(Inspector):
 
     def destinations(self, topic: Topic | None) -> list[NodeId]:
         return self.living
+
+    def overlay(self) -> Overlay:
+        return Overlay("graph", tuple((self.machine.node, peer, "") for peer in sorted(self.machine.overlay.active)))
 
 
 class BrisaInspector(OverlayInspector):
@@ -58,6 +61,15 @@ class BrisaInspector(OverlayInspector):
             "kept_bytes": flow.kept.bytes,
             "orphan": flow.orphan,
         }
+
+    def overlay(self) -> Overlay:
+        """Neighbours, and beside those who send or are sent a stream, of whom."""
+        labels: dict[NodeId, list[str]] = {peer: [] for peer in self.machine.overlay.active}
+        for key, flow in self.machine.flows.items():
+            for peer in flow.parents:
+                labels.setdefault(peer, []).append(f"{key.topic} from node {key.root}")
+        me = self.machine.node
+        return Overlay("graph", tuple((me, peer, ", ".join(labels[peer])) for peer in sorted(labels)))
 
     def published(self) -> Mapping[Topic, int]:
         return self.machine.published()

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.protocol.inspector import Inspector, Reached, Standing
+from cubecast.protocol.inspector import Inspector, Overlay, Reached, Standing
 from cubecast.protocol.vcube.cubecast import inspection
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
@@ -65,6 +65,9 @@ class CubecastInspector(Inspector):
     def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:
         members = mask_of(self.destinations(topic)) & ~(1 << root)
         return tree(root, self._life.context.parameters.dimension, members)
+
+    def overlay(self) -> Overlay:
+        return Overlay("cube")
 
     def waiting(self) -> list[str]:
         return inspection.describe_waiting(self._life)

@@ -53,7 +53,9 @@ async function showCube() {
   write(element("whoami"), `node ${said.node}${said.incarnation ? `, incarnation ${said.incarnation}` : ""}`);
   document.title = `${said.cluster} · node ${said.node}`;
   showChoices(said);
-  drawing.show(said.members, said.tree);
+  const name = { cube: "Cube", tree: "Tree of nodes", graph: "Graph" }[said.overlay.shape] ?? said.overlay.shape;
+  for (const id of ["cube-title", "cube-choice"]) write(element(id), name);
+  drawing.show(said.members, said.tree, said.overlay);
   describeTree(said);
   showMembers(said.members);
   tellMembers(said.members);
@@ -74,6 +76,10 @@ function fill(select, options, value) {
 
 function describeTree({ tree }) {
   const reached = Object.keys(tree.children).length - 1;
+  if (reached < 0) {
+    write(element("tree-text"), `What node ${tree.root} publishes takes no fixed way that is known here.`);
+    return;
+  }
   const deepest = Math.max(...depths(tree).values());
   const whom = tree.topic ? `${plural(reached, "subscriber")} of ${tree.topic}` : `${plural(reached, "other member")}`;
   const steps = reached ? ` in at most ${plural(deepest, "step")}` : "";

@@ -1,7 +1,7 @@
-/** The drawing of the cluster: members, the edges of the hypercube between them, and the tree of one source. */
+/** The drawing of the cluster: members, what connects them (cube, tree or graph), and the tree of one source. */
 
 import { keyed, makeSvg, set, write } from "./elements.js";
-import { cubeLayout, differingBits, smallestDistance, treeLayout, wayTo } from "./layout.js";
+import { cubeLayout, differingBits, overlayLayout, smallestDistance, treeLayout, wayTo } from "./layout.js";
 
 const LARGEST_RADIUS = 21;
 const WORDS = {
@@ -15,6 +15,7 @@ const WORDS = {
 
 /** @typedef {{ node: number, incarnation: number, address: string, state: string, since: number | null,
  *   connected: boolean, queued: number }} Member */
+/** @typedef {{ shape: string, edges: [number, number, string][] }} Overlay */
 /** @typedef {{ root: number, topic: string | null, children: Record<string, number[]> }} Tree */
 
 /** @param {string} state */
@@ -27,7 +28,7 @@ export class CubeDrawing {
   #edges = makeSvg("g", { class: "edges", "aria-hidden": "true" });
   #branches = makeSvg("g", { class: "branches", "aria-hidden": "true" });
   #nodes = makeSvg("g", { class: "nodes" });
-  /** @type {{ members: Member[], tree: Tree } | null} */
+  /** @type {{ members: Member[], tree: Tree, overlay: Overlay } | null} */
   #shown = null;
   #view = "cube";
   /** @type {number | null} */
@@ -47,25 +48,28 @@ export class CubeDrawing {
     this.#draw();
   }
 
-  /** @param {Member[]} members @param {Tree} tree */
-  show(members, tree) {
-    this.#shown = { members, tree };
+  /** @param {Member[]} members @param {Tree} tree @param {Overlay} overlay */
+  show(members, tree, overlay) {
+    this.#shown = { members, tree, overlay };
     this.#draw();
   }
 
   #draw() {
     if (!this.#shown) return;
-    const { members, tree } = this.#shown;
+    const { members, tree, overlay } = this.#shown;
     const ids = members.map((member) => member.node);
+    const isCube = overlay.shape === "cube";
     const [width, height] = this.#size(ids.length);
     const margin = LARGEST_RADIUS + 12;
-    const cube = cubeLayout(ids, width, height, margin);
+    const cube = isCube
+      ? cubeLayout(ids, width, height, margin)
+      : { places: overlayLayout(overlay, ids, width, height, margin), free: [] };
     const isTree = this.#view === "tree";
     const places = isTree ? treeLayout(tree, ids, width, height, margin) : cube.places;
     const radius = Math.min(LARGEST_RADIUS, 0.38 * smallestDistance(places.values()));
-    set(this.#svg, { viewBox: `0 0 ${width} ${height}`, "data-view": this.#view });
+    set(this.#svg, { viewBox: `0 0 ${width} ${height}`, "data-view": this.#view, "data-shape": overlay.shape });
     this.#drawFree(isTree ? [] : cube.free);
-    this.#drawEdges(isTree ? [] : neighbours(ids), places);
+    this.#drawEdges(isTree ? [] : isCube ? neighbours(ids) : known(overlay.edges, places), places);
     this.#drawBranches(tree, places, radius, isTree ? drop : curve);
     this.#drawNodes(members, tree, places, radius);
     this.#showWay();
@@ -97,22 +101,24 @@ export class CubeDrawing {
     keyed(this.#free, items, (one) => one.key, create, (dot, { point }) => set(dot, { cx: point.x, cy: point.y }));
   }
 
-  /** @param {[number, number][]} pairs @param {Map<number, { x: number, y: number }>} places */
+  /** @param {[number, number, string?][]} pairs @param {Map<number, { x: number, y: number }>} places */
   #drawEdges(pairs, places) {
-    const update = (line, [one, other]) => {
+    const update = (line, [one, other, label]) => {
       const [from, to] = [places.get(one), places.get(other)];
       set(line, { x1: from.x, y1: from.y, x2: to.x, y2: to.y });
+      write(line.children[0], label ?? "");
     };
-    keyed(this.#edges, pairs, (pair) => pair.join("-"), () => makeSvg("line"), update);
+    const key = ([one, other]) => `${one}-${other}`;
+    keyed(this.#edges, pairs, key, () => makeSvg("line", {}, makeSvg("title")), update);
   }
 
   /** @param {Tree} tree @param {Map<number, any>} places @param {number} radius @param {typeof curve} way */
   #drawBranches(tree, places, radius, way) {
     const pairs = Object.entries(tree.children).flatMap(([id, below]) => below.map((child) => [Number(id), child]));
-    const known = pairs.filter(([from, to]) => places.has(from) && places.has(to));
+    const drawn = pairs.filter(([from, to]) => places.has(from) && places.has(to));
     const create = () => makeSvg("path", { "marker-end": "url(#arrow)" });
     set(this.#branches, { "stroke-width": radius > 14 ? 1.8 : 1.25 });
-    keyed(this.#branches, known, (pair) => pair.join("-"), create, (path, [from, to]) => {
+    keyed(this.#branches, drawn, (pair) => pair.join("-"), create, (path, [from, to]) => {
       set(path, { d: way(places.get(from), places.get(to), radius) });
     });
   }
@@ -169,6 +175,17 @@ function neighbours(ids) {
   const known = new Set(ids);
   const bits = differingBits(ids);
   return ids.flatMap((id) => bits.map((bit) => [id, id | (1 << bit)]).filter(([a, b]) => a !== b && known.has(b)));
+}
+
+/** @param {[number, number, string][]} edges @param {Map<number, any>} places those between members, each once */
+function known(edges, places) {
+  const drawn = new Set();
+  return edges.filter(([one, other]) => {
+    const key = one < other ? `${one}-${other}` : `${other}-${one}`;
+    if (!places.has(one) || !places.has(other) || drawn.has(key)) return false;
+    drawn.add(key);
+    return true;
+  });
 }
 
 /** A way that bends a little, and ends at the rim of the node. */

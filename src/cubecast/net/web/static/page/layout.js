@@ -75,6 +75,40 @@ function fit(raw, width, height, margin) {
   return new Map([...raw].map(([id, point]) => [id, { x: offset.x + x * point.x, y: offset.y + y * point.y }]));
 }
 
+/**
+ * Members of an overlay that is no cube: a tree as one, anything else in a circle, who has most neighbours first.
+ * @param {{ shape: string, edges: [number, number, string][] }} overlay
+ * @param {number[]} ids @param {number} width @param {number} height @param {number} margin
+ * @returns {Map<number, Point>}
+ */
+export function overlayLayout(overlay, ids, width, height, margin) {
+  if (overlay.shape === "tree" && overlay.edges.length) return treeLayout(asTree(overlay.edges), ids, width, height, margin);
+  const degree = new Map(ids.map((id) => [id, 0]));
+  for (const ends of overlay.edges) for (const id of ends.slice(0, 2)) degree.set(id, (degree.get(id) ?? 0) + 1);
+  const order = [...ids].sort((one, other) => degree.get(other) - degree.get(one) || one - other);
+  const across = (width - 2 * margin) / 2;
+  const down = (height - 2 * margin) / 2;
+  const turn = (2 * Math.PI) / Math.max(order.length, 1);
+  return new Map(
+    order.map((id, index) => [
+      id,
+      { x: width / 2 + across * Math.sin(index * turn), y: height / 2 - down * Math.cos(index * turn) },
+    ]),
+  );
+}
+
+/** @param {[number, number, string][]} edges from parents to children */
+function asTree(edges) {
+  const children = {};
+  for (const [from, to] of edges) {
+    (children[from] ??= []).push(to);
+    children[to] ??= [];
+  }
+  const below = new Set(edges.map(([, to]) => to));
+  const root = edges.map(([from]) => from).find((id) => !below.has(id)) ?? edges[0][0];
+  return { root, children };
+}
+
 /** @param {Iterable<Point>} points @returns {number} between those two that are nearest to each other */
 export function smallestDistance(points) {
   const all = [...points];
