@@ -68,15 +68,14 @@ def test_members_trees_and_topics_are_shown(chromium):
 @pytest.mark.parametrize("protocol", ["epto", "brisa"])
 def test_a_protocol_that_is_no_cube_is_drawn_as_the_graph_it_describes(chromium, protocol: str):
     async def main():
-        async with cluster(4, http=HTTP, protocol=protocol) as nodes, nodes[1].subscribe("t"):
-            async with chromium.page(address(nodes[0])) as page:
-                await page.wait_for_selector("#cube[data-shape='graph']")
-                await page.wait_for_function("() => document.querySelectorAll('#cube .edges line').length >= 2")
-                assert await page.inner_text("#cube-title") == "Graph"
-                assert await page.inner_text("#cube-choice") == "Graph"
-                assert "-1" not in await page.inner_text("#tree-text")
-                overlay = (await nodes[0].status())["overlay"]
-                assert overlay["shape"] == "graph" and all(one == 0 for one, _, _ in overlay["edges"])
+        async with cluster(4, http=HTTP, protocol=protocol) as nodes, chromium.page(address(nodes[0])) as page:
+            await page.wait_for_selector("#cube[data-shape='graph']")
+            await page.wait_for_function("() => document.querySelectorAll('#cube .edges line').length >= 2")
+            assert await page.inner_text("#cube-title") == "Graph"
+            assert await page.inner_text("#cube-choice") == "Graph"
+            assert "-1" not in await page.inner_text("#tree-text")
+            overlay = (await nodes[0].status())["overlay"]
+            assert overlay["shape"] == "graph" and all(one == 0 for one, _, _ in overlay["edges"])
 
     chromium.run(main())
 

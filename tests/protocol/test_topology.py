@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cubecast.errors import BadInput
+from cubecast.protocol.masks import ids_of, mask_of
 from cubecast.protocol.vcube.topology import (
     MAX_DIMENSION,
     block,
@@ -15,8 +16,6 @@ from cubecast.protocol.vcube.topology import (
     cluster_members,
     dimension_of,
     first_child,
-    ids_of,
-    mask_of,
     tree,
 )
 

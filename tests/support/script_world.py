@@ -36,8 +36,8 @@ from cubecast.protocol.inputs import (
     Timer,
     Unsubscribe,
 )
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.packets import Entry, OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.protocol.vcube.topology import ids_of
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import machines
 from cubecast.sim.swarm_run import Beginning

@@ -1,9 +1,12 @@
 """Who may import whom. A room that is not listed here fails: decide its place before writing it."""
 
+import ast
+import re
 import sys
 
 import pytest
 
+from cubecast.protocol.families import DEFAULT_PROTOCOL, FAMILIES
 from support.sources import Module, foreign_imports, modules, own_imports
 
 NOTHING: tuple[str, ...] = ()
@@ -99,21 +102,44 @@ def test_protocol_families_do_not_know_each_other(module: Module):
         assert not others, f"{module.path} reaches into another family: {others}"
 
 
-NAMES_A_FAMILY = ("experiments", "report", "protocol")
-STILL_NAMED = {
-    "sim.plots": "faults planned for one protocol's trees",
-    "sim.drawn_faults": "masks of nodes",
-    "sim.faults": "masks of nodes",
-    "sim.fault_injection": "masks of nodes",
-}
+NAMES_A_FAMILY = ("experiments", "protocol")
+"""Declarations, and what experiments find out about one; `sim.kernels` are mirrors of one machine each."""
+WORDS = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in FAMILIES if name not in (DEFAULT_PROTOCOL, "tag")))
+"""What no text uses by chance."""
 
 
 @ALL
 def test_what_runs_families_names_none(module: Module):
-    if module.room not in NAMES_A_FAMILY and not module.name.startswith("sim.kernels."):  # mirrors of one machine each
-        named = [f"line {line}: {name}" for name, line in own_imports(module) if _family(name) is not None]
-        assert not named or module.name in STILL_NAMED, f"{module.path} names a family: {named}"
-        assert named or module.name not in STILL_NAMED, f"{module.name} names none any more: take it off the list"
+    """Neither by importing one nor in a text; the default has its name in one place, beside the registry."""
+    if module.room in NAMES_A_FAMILY or module.name.startswith("sim.kernels."):
+        return
+    named = [f"line {line}: {name}" for name, line in own_imports(module) if _family(name) is not None]
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named += [f"line {node.lineno}: {one!r}" for one in WORDS.findall(node.value)]
+        named += [f"chosen: {one!r}" for one in _chooses(node) if one in FAMILIES]
+    assert not named, f"{module.path} names a family: {named}"
+
+
+def _chooses(node: ast.AST) -> list[object]:
+    """Constants that say which protocol is meant."""
+    match node:
+        case ast.Call(func=ast.Name(id="find"), args=[ast.Constant(value=name), *_]):
+            return [name]
+        case ast.keyword(arg="protocol", value=ast.Constant(value=name)):
+            return [name]
+        case ast.Compare(left=ast.Attribute(attr="protocol"), comparators=[ast.Constant(value=name)]):
+            return [name]
+    return []
+
+
+@pytest.mark.parametrize(
+    "code", ["find('cubecast')", "f(protocol='cubecast')", "if a.protocol != 'cubecast': pass", "'runs vcube-ps'"]
+)
+def test_the_rule_finds_names(code: str):
+    tree = list(ast.walk(ast.parse(code)))
+    texts = [node.value for node in tree if isinstance(node, ast.Constant)]
+    assert any("cubecast" in _chooses(node) for node in tree) or any(WORDS.search(text) for text in texts)
 
 
 def test_wire_takes_only_message_types_from_the_protocols():

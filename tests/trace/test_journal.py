@@ -7,9 +7,11 @@ import pytest
 
 from cubecast.check import check_directory
 from cubecast.errors import TraceError
+from cubecast.protocol.families import DEFAULT_PROTOCOL, find
+from cubecast.report.live_tracing import collect_journals
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import JournalWriter, collect, events, journals
-from cubecast.trace.reader import read_trace
+from cubecast.trace.reader import read_info, read_trace
 
 INFO = RunInfo("r", "cubecast", ("K0", "P1", "P2", "P5", "P7"))
 
@@ -155,3 +157,15 @@ def test_a_removed_journal_leaves_nothing(tmp_path: Path):
     writer.line("start", 0.0, 0)
     writer.remove()
     assert not list(tmp_path.iterdir())
+
+
+def test_journals_say_which_protocol_ran_and_those_of_two_are_not_mixed(tmp_path: Path):
+    written(tmp_path / "epto", 0, [("run", 0.0, "epto"), *PUBLISHER])
+    written(tmp_path / "older", 0, PUBLISHER)
+    found = collect_journals(tmp_path / "epto", tmp_path / "trace")
+    assert set(found["promises"]) == set(find("epto").promises) and read_info(tmp_path / "trace").protocol == "epto"
+    collect_journals(tmp_path / "older", tmp_path / "trace-of-older")
+    assert read_info(tmp_path / "trace-of-older").protocol == DEFAULT_PROTOCOL
+    written(tmp_path / "epto", 1, [("run", 0.0, "brisa"), *READER])
+    with pytest.raises(TraceError, match="journals of brisa and of epto; collect those of one cluster"):
+        collect_journals(tmp_path / "epto", tmp_path / "mixed")

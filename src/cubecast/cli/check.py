@@ -11,7 +11,7 @@ from cubecast.cli.screen import output
 EXAMPLE = """
 \b
 Example:
-  cubecast sim vcube-ps --nodes 16 --messages 4 --trace out/run
+  cubecast sim cubecast --nodes 16 --messages 4 --trace out/run
   cubecast check out/run
 """
 

@@ -13,7 +13,7 @@ from cubecast.cli.spark_options import spark_options
 EXAMPLE = """
 \b
 Example:
-  cubecast sim vcube-ps --nodes 64 --trace out/run1
+  cubecast sim cubecast --nodes 64 --trace out/run1
   cubecast metrics out/run1 --out out/metrics
 """
 

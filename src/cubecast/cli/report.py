@@ -12,7 +12,7 @@ from cubecast.cli.spark_options import spark_options
 EXAMPLE = """
 \b
 Examples:
-  cubecast sim vcube-ps --nodes 64 --trace out/run1
+  cubecast sim cubecast --nodes 64 --trace out/run1
   cubecast report out/run1
   cubecast reproduce causal-aggregation --quick --out out/chapter4
   cubecast report out/chapter4 --out chapter4.html

@@ -12,7 +12,7 @@ from cubecast.cli.screen import output
 EXAMPLE = """
 \b
 Example:
-  cubecast sim vcube-ps --nodes 256 --publishers 100% --propagation constant:100 --trace out/run1
+  cubecast sim cubecast --nodes 256 --publishers 100% --propagation constant:100 --trace out/run1
   cubecast check out/run1
 """
 

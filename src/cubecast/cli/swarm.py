@@ -10,6 +10,7 @@ from cubecast.cli.live_swarm import live_swarm
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
 from cubecast.cli.spark_options import spark_options
+from cubecast.protocol.families import DEFAULT_PROTOCOL
 
 EXAMPLE = """
 \b
@@ -20,7 +21,7 @@ Example:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("--protocol", default="cubecast", show_default=True, help="Which protocol to torment.")
+@click.option("--protocol", default=DEFAULT_PROTOCOL, show_default=True, help="Which protocol to torment.")
 @click.option("--schedules", type=int, help="How many schedules to run; 1,000 simulated or 10 live ones by default.")
 @click.option("--jobs", default=1, show_default=True, help="Processes to run them in.")
 @click.option("--exhaustive", type=int, help="Instead: all interleavings of tiny worlds, up to this many states each.")

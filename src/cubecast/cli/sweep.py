@@ -20,7 +20,7 @@ INTERRUPTED = 130
 EXAMPLE = f"""
 \b
 Examples:
-  cubecast sweep vcube-ps-subscribers --runs 2 --out out/fig56
+  cubecast sweep {next(iter(NAMED))} --runs 2 --out out/first
   cubecast sweep my-sweep.toml
 
 \b
@@ -28,7 +28,7 @@ my-sweep.toml:
   [sweep]
   runs = 3
   [grid]
-  protocol = ["vcube-ps", "srpt"]
+  protocol = ["cubecast"]
   nodes = [16, 64]
 
 \b

@@ -21,10 +21,8 @@ from cubecast.net.security.settings import Limits, TlsSettings
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.values import Unfit, check_range
-from cubecast.protocol.families import FAMILIES, find
+from cubecast.protocol.families import DEFAULT_PROTOCOL, FAMILIES, find
 
-DEFAULT_PROTOCOL = "cubecast"
-"""The settings from `window` to `patience` are its parameters."""
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
 MOST_BATCH_BYTES = 512 << 10

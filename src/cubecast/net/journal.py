@@ -5,30 +5,50 @@ from pathlib import Path
 from typing import Any
 
 from cubecast.ids import NodeId, Topic
+from cubecast.net.config import NodeConfig
+from cubecast.net.handshake import Place
 from cubecast.protocol.effects import Effect
 from cubecast.protocol.inputs import Input
 from cubecast.protocol.inspector import Reached
 from cubecast.trace.journal import JournalWriter
 from cubecast.trace.recording import Recording
-from cubecast.trace.rows import BASE, OFF
+from cubecast.trace.rows import BASE, OFF, RUN
 from cubecast.trace.schema import Kind
 
 
 class Journal:
     """Written at the end of every step, before anybody acts on its effects."""
 
-    def __init__(self, directory: Path, node: int, incarnation: int, instance: bytes, *, packets: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        node: int,
+        incarnation: int,
+        instance: bytes,
+        *,
+        protocol: str = "",
+        packets: bool = False,
+    ) -> None:
         self._writer = JournalWriter(directory, node, incarnation, instance.hex()[:8])
         self._recording = Recording(self._writer.line, packets=packets)
+        self._protocol = protocol
         self._packets = packets
         self._incarnation = incarnation
 
+    @classmethod
+    def of(cls, config: NodeConfig, directory: Path, place: Place) -> "Journal":
+        """That of a node with these settings."""
+        who = (place.node, place.incarnation, place.instance)
+        return cls(directory, *who, protocol=config.protocol, packets=config.journal_packets)
+
     def started(self, now: float) -> None:
+        self._writer.line(RUN, now, self._protocol)
         self._recording.started(now, self._incarnation)
         self._writer.flush()
 
     def began_late(self, now: float, published: Mapping[Topic, int], subscriptions: Sequence[Reached]) -> None:
         """Switched on in the middle of a life: what was before, and where each subscription is, as its cut."""
+        self._writer.line(RUN, now, self._protocol)
         self._recording.started(now, self._incarnation)
         self._writer.line(BASE, now, published)
         for one in subscriptions:

@@ -190,7 +190,7 @@ class LiveNode:
             from cubecast.net.journal import Journal
 
             try:
-                journal = Journal(config.journal, node, incarnation, self.instance, packets=config.journal_packets)
+                journal = Journal.of(config, config.journal, Place(node, incarnation, self.instance, address))
                 journal.started(now)
             except OSError as error:
                 raise BadInput(f"no journal can be written in {config.journal}: {error.strerror}") from None

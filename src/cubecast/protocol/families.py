@@ -32,6 +32,10 @@ FAMILIES = {
 }
 
 
+DEFAULT_PROTOCOL = "cubecast"
+"""What live nodes run unless told otherwise."""
+
+
 @cache
 def find(name: str) -> Family:
     """The declaration of this name, or one line with the names there are."""

@@ -3,7 +3,7 @@
 Data only. `protocol.families` finds a declaration by name; docs/families.md tells how to add one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
@@ -107,7 +107,17 @@ class Nemesis:
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Parameters that are drawn among these values."""
     full: bool = False
-    """Parameters, interests and plots as for cubecast are drawn too."""
+    """It takes everything: dense worlds with interests, sometimes with the settings of live nodes, and plots."""
+    live: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What nodes outside simulations have by default, a second counted as 1000 u.t."""
+    plots: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Rows of events that are played in some worlds (`sim.plots`), by name, each with the parameters that it needs."""
+    pace: Mapping[str, str] = field(default_factory=dict)
+    """Parameters in every plot."""
+    silenced: tuple[str, ...] = ()
+    """Kinds of packets by which a node says that it suspects somebody."""
+    forwarders: Callable[[tuple[NodeId, ...]], Sequence[tuple[NodeId, NodeId, NodeId]]] = lambda nodes: ()
+    """(source, node, other): what the source sends to the other goes by way of the node, while all of these live."""
 
 
 @dataclass(frozen=True, eq=False)

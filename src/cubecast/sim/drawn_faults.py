@@ -4,7 +4,7 @@ from random import Random
 
 from cubecast.ids import NodeId
 from cubecast.protocol.family import Nemesis
-from cubecast.protocol.vcube.topology import mask_of
+from cubecast.protocol.masks import mask_of
 from cubecast.sim.faults import (
     Break,
     ClockJump,

@@ -6,7 +6,7 @@ from typing import Any
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
-from cubecast.protocol.vcube.topology import ids_of, mask_of
+from cubecast.protocol.masks import ids_of, mask_of
 from cubecast.sim.faults import (
     Break,
     Crash,

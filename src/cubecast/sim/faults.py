@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
-from cubecast.protocol.vcube.topology import ids_of, mask_of
+from cubecast.protocol.masks import ids_of, mask_of
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,33 @@ A plot is such a row with random details, played in a drawn world in place of th
 ordinary actions, faults and suspicions. Everybody subscribes, and links are quick enough for the plot's pace.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import permutations
 from random import Random
 
 from cubecast.ids import Topic
-from cubecast.protocol.vcube.topology import cluster, first_child, mask_of
+from cubecast.protocol.family import Nemesis
+from cubecast.protocol.masks import mask_of
 from cubecast.sim.faults import Crash, Fault, Hold, Partition, Restart
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200")
-PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "direct": "0", "detection": "driver"}
-"""Nothing is sent again during the decisive moments, nothing waits to be sent, and everything goes along trees."""
 
 
-def last_words(rng: Random, schedule: Schedule) -> Schedule:
+def draw_settings(rng: Random, among: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """A value of each; where there is one, nothing is drawn."""
+    return {name: values[0] if len(values) == 1 else rng.choice(values) for name, values in among.items()}
+
+
+def play(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
+    """One of the family's plots in this world, with the parameters it needs."""
+    name = rng.choice(tuple(nemesis.plots))
+    played = PLOTS[name](rng, schedule, nemesis)
+    needed = draw_settings(rng, nemesis.plots[name])
+    return played if played is schedule else replace(played, settings={**played.settings, **needed})
+
+
+def last_words(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """Some nodes talk among themselves, the others hear only the very last word, and then the talkers die."""
     if len(schedule.nodes) < 4:
         return schedule
@@ -31,27 +43,23 @@ def last_words(rng: Random, schedule: Schedule) -> Schedule:
     words += [Action(round(at, 1), "publish", node, topic) for at, node in zip(times, talkers, strict=True)]
     deafness = Partition(mask_of(talkers), others, True, start, end)
     deaths = [Crash(node, round(end + rng.uniform(3, 100), 1)) for node in talkers]
-    return _stage(rng, schedule, topic, words, [deafness, *deaths])
+    return _stage(rng, schedule, nemesis, topic, words, [deafness, *deaths])
 
 
-def secret(rng: Random, schedule: Schedule) -> Schedule:
+def secret(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """A node suspects another and dies before anything it says about that arrives; its acknowledgements do arrive."""
-    paths = [
-        (source, child, victim)
-        for source, victim in permutations(schedule.nodes, 2)
-        if (child := first_child(source, cluster(source, victim), mask_of(schedule.nodes))) not in (None, victim)
-    ]
+    paths = nemesis.forwarders(schedule.nodes)
     if not paths:
         return schedule  # nobody forwards anything
     source, child, victim = rng.choice(paths)
     topic, at = next(iter(schedule.members)), round(rng.uniform(100, 1500), 1)
-    held = [Hold(kind, 5000.0, at, at + 400.0) for kind in ("Settle", "Obituary")]
+    held = [Hold(kind, 5000.0, at, at + 400.0) for kind in nemesis.silenced]
     word = Action(round(at - rng.uniform(0, 90), 1), "publish", source, topic)
-    staged = _stage(rng, schedule, topic, [word], [*held, Crash(child, at + 350.0)])
+    staged = _stage(rng, schedule, nemesis, topic, [word], [*held, Crash(child, at + 350.0)])
     return replace(staged, suspicions=(Suspicion(at, child, victim),), detection_delay=10.0)
 
 
-def rumour(rng: Random, schedule: Schedule) -> Schedule:
+def rumour(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """Somebody hears of a newcomer only through a publication that addresses it, and publishes next."""
     newcomer, source, listener = rng.sample(schedule.nodes, 3)
     topic, at = next(iter(schedule.members)), round(rng.uniform(100, 1000), 1)
@@ -62,11 +70,11 @@ def rumour(rng: Random, schedule: Schedule) -> Schedule:
         Action(at + 2500.0, "publish", listener, topic),
     ]
     silence = Partition(1 << newcomer, 1 << listener, True, at, at + 1500.0)
-    staged = _stage(rng, schedule, topic, words, [silence])
+    staged = _stage(rng, schedule, nemesis, topic, words, [silence])
     return replace(staged, members={**staged.members, topic: tuple(n for n in staged.nodes if n != newcomer)})
 
 
-def two_sides(rng: Random, schedule: Schedule) -> Schedule:
+def two_sides(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """The nodes split into two halves that hold each other faulty, talk on, and meet again: one half gives way."""
     topic, at = next(iter(schedule.members)), round(rng.uniform(300, 1000), 1)
     shuffled = rng.sample(schedule.nodes, len(schedule.nodes))
@@ -76,14 +84,14 @@ def two_sides(rng: Random, schedule: Schedule) -> Schedule:
         Action(round(rng.uniform(0, at + 1500), 1), "publish", rng.choice(schedule.nodes), topic) for _ in range(12)
     ]
     split = Partition(mask_of(left), mask_of(right), False, at, at + 1200.0)
-    staged = _stage(rng, schedule, topic, sorted(words), [split])
+    staged = _stage(rng, schedule, nemesis, topic, sorted(words), [split])
     doubts = [
         Suspicion(round(at + rng.uniform(100, 900), 1), *pair) for a in left for b in right for pair in ((a, b), (b, a))
     ]
     return replace(staged, suspicions=tuple(doubts))
 
 
-def stranger(rng: Random, schedule: Schedule) -> Schedule:
+def stranger(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """A process comes back behind a cut and begins alone; when the cut heals, those who know it meet it."""
     topic, at = next(iter(schedule.members)), round(rng.uniform(100, 800), 1)
     node = rng.choice(schedule.nodes)
@@ -94,11 +102,11 @@ def stranger(rng: Random, schedule: Schedule) -> Schedule:
     words = [Action(0.0, "publish", rng.choice(schedule.nodes), topic)]
     words += [Action(round(back + rng.uniform(1, 5500), 1), "publish", one, topic) for one in schedule.nodes]
     words.append(Action(round(back + rng.uniform(1, 300), 1), "subscribe", node, topic))
-    staged = _stage(rng, schedule, topic, sorted(words), [Crash(node, at), Restart(node, back), deafness])
-    return replace(staged, settings={**staged.settings, "patience": "1500.0"}, heal_at=end + 500.0)
+    staged = _stage(rng, schedule, nemesis, topic, sorted(words), [Crash(node, at), Restart(node, back), deafness])
+    return replace(staged, heal_at=end + 500.0)
 
 
-def catalogue(rng: Random, schedule: Schedule) -> Schedule:
+def catalogue(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """Many topics, all told in the smallest pages and pieces, while somebody who publishes to all of them dies."""
     topic, at = next(iter(schedule.members)), round(rng.uniform(300, 1200), 1)
     victim, follower, *_ = rng.sample(schedule.nodes, len(schedule.nodes))
@@ -112,17 +120,17 @@ def catalogue(rng: Random, schedule: Schedule) -> Schedule:
     ]
     words += [Action(round(at - rng.uniform(0, 250), 1), "publish", victim, name) for name in names]
     words.append(Action(round(rng.uniform(0, at + 500), 1), "follow", follower, "n*"))
-    staged = _stage(rng, schedule, topic, sorted(words), [Crash(victim, at)])
-    small = {"topics_per_answer": "1", "announcement_bytes": rng.choice(("1", "80"))}
-    return replace(staged, settings={**staged.settings, **small})
+    return _stage(rng, schedule, nemesis, topic, sorted(words), [Crash(victim, at)])
 
 
-def _stage(rng: Random, schedule: Schedule, topic: Topic, words: list[Action], faults: list[Fault]) -> Schedule:
+def _stage(
+    rng: Random, schedule: Schedule, nemesis: Nemesis, topic: Topic, words: list[Action], faults: list[Fault]
+) -> Schedule:
     earlier = [action for action in schedule.actions if action.kind == "publish" and action.at < words[0].at - 500]
     return replace(
         schedule,
         members={**schedule.members, topic: schedule.nodes},
-        settings={**schedule.settings, **PACE},
+        settings={**schedule.settings, **nemesis.pace},
         propagation=rng.choice(LINKS),
         actions=tuple(sorted((*earlier, *words))),
         faults=tuple(faults),
@@ -132,4 +140,4 @@ def _stage(rng: Random, schedule: Schedule, topic: Topic, words: list[Action], f
     )
 
 
-PLOTS = (last_words, secret, rumour, two_sides, stranger, catalogue)
+PLOTS = {plot.__name__: plot for plot in (last_words, secret, rumour, two_sides, stranger, catalogue)}

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effects, Send
+from cubecast.protocol.families import find
 from cubecast.protocol.inputs import (
     Advertise,
     Expelled,
@@ -170,7 +171,7 @@ def _verdict(kind: str) -> list[str]:
 
 def _commands(schedule: Schedule, inputs: list[_Input], outcome: Outcome) -> Iterator[str]:
     """Arrivals name packets by their place among those under way; one that arrives again later stays under way."""
-    timed = schedule.settings.get("detection") == "diagnosis" or schedule.protocol != "cubecast"
+    timed = schedule.settings.get("detection") == "diagnosis" or not find(schedule.protocol).nemesis.full
     crashed = {event.node for event in outcome.events if event.kind == "crash"}
     ends = {(one.node, one.life): place for place, one in enumerate(inputs)}
     arrivals = {(one.words[1], one.flight): place for place, one in enumerate(inputs) if one.flight >= 0}

@@ -9,11 +9,11 @@ from random import Random
 
 from cubecast.ids import NodeId
 from cubecast.protocol.families import find
-from cubecast.protocol.family import Family, Nemesis
+from cubecast.protocol.family import Nemesis
 from cubecast.sim.drawn_faults import draw_faults
 from cubecast.sim.drawn_load import draw_actions, returns
 from cubecast.sim.faults import Suspect
-from cubecast.sim.plots import PLOTS
+from cubecast.sim.plots import draw_settings, play
 from cubecast.sim.randomness import stream
 from cubecast.sim.schedule import Schedule
 
@@ -23,21 +23,6 @@ HEAL_AT = 3500.0
 PLOT = 0.25
 SIZES = (4, 8, 8, 8, 8, 16, 16, 16, 16, 32)
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200", "uniform:1:600", "planetlab")
-LIVE = {
-    "window": "16",
-    "eager": "2",
-    "calm": "16",
-    "direct": "15",
-    "ack_delay": "70.0",
-    "retry": "500.0",
-    "round_length": "500.0",
-    "patience": "3000.0",
-    "detection": "diagnosis",
-    "max_batch": "512",
-    "max_batch_bytes": "65536",
-    "aggregation": "off",
-}
-"""What nodes outside simulations have by default, a second counted as 1000 u.t."""
 
 
 def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
@@ -49,7 +34,7 @@ def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
     topics = ("t", "u", "v", "w")[: rng.choice((1, 1, 1, 2, 2, 4) if nemesis.full else (1, 1, 1, 2))]
     members = {topic: _members(rng, nemesis, nodes) for topic in topics}
     faults, suspicions = draw_faults(rng, nodes, nemesis, PHASE)
-    settings = _settings(rng, family, nemesis)
+    settings = _settings(rng, nemesis)
     if any(isinstance(fault, Suspect) for fault in faults) and settings.get("detection") == "diagnosis":
         settings["detection"] = "driver"
     actions = draw_actions(rng, nodes, members, nemesis, PHASE, HEAL_AT)
@@ -74,7 +59,7 @@ def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
         epilogue=2 if nemesis.full else 0,
     )
     if nemesis.full and rng.random() < PLOT:
-        schedule = rng.choice(PLOTS)(rng, schedule)
+        schedule = play(rng, schedule, nemesis)
     return schedule
 
 
@@ -92,28 +77,10 @@ def _members(rng: Random, nemesis: Nemesis, nodes: tuple[NodeId, ...]) -> tuple[
     return tuple(sorted(rng.sample(nodes, rng.randint(1, len(nodes)))))
 
 
-def _settings(rng: Random, family: Family, nemesis: Nemesis) -> dict[str, str]:
+def _settings(rng: Random, nemesis: Nemesis) -> dict[str, str]:
     if not nemesis.full:
         return {name: rng.choice(values) for name, values in nemesis.settings.items()}
-    if rng.random() < 0.35:
-        live = {name: value for name, value in LIVE.items() if name in family.settings}
-        return live | {"patience": rng.choice(("1500.0", "3000.0"))}
-    return {
-        "window": str(rng.choice((1, 2, 8, 64))),
-        "max_batch": str(rng.choice((1, 2, 512))),
-        "max_batch_bytes": str(rng.choice((1, 200, 65_536))),
-        "retry": str(rng.choice((250.0, 500.0, 1000.0))),
-        "aggregation": rng.choice(("off", "on")),
-        "eager": str(rng.choice((0, 0, 1, 4))),
-        "ack_delay": str(rng.choice((0.0, 0.0, 20.0, 200.0))),
-        "direct": str(rng.choice((0, 0, 3, 15))),
-        "calm": str(rng.choice((0, 0, 6))),
-        "topics_per_answer": str(rng.choice((1, 500))),
-        "announcement_bytes": str(rng.choice((1, 80, 262_144))),
-        "detection": rng.choice(("driver", "driver", "driver", "diagnosis")),
-        "patience": "1500.0",
-        "round_length": "500.0",
-    }
+    return draw_settings(rng, nemesis.live if rng.random() < 0.35 else nemesis.settings)
 
 
 def _detection_delay(rng: Random, settings: dict[str, str]) -> float | None:

@@ -18,7 +18,7 @@ from cubecast.errors import TraceError
 from cubecast.ids import NodeId
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.partial import NOT_DECIDABLE, Restriction, Window, is_partial, windows
-from cubecast.trace.rows import LINES, Unfolding
+from cubecast.trace.rows import LINES, RUN, Unfolding
 from cubecast.trace.schema import Kind
 
 JOURNAL_SUFFIX = ".jsonl"
@@ -87,6 +87,15 @@ def journals(directory: Path) -> dict[NodeId, list[Path]]:
     for path in sorted(directory.glob(f"node-*{JOURNAL_SUFFIX}")):
         found.setdefault(int(path.name.split("-")[1]), []).append(path)
     return found
+
+
+def protocol_of(directory: Path) -> str | None:
+    """What the nodes ran, as their journals say; None where they are older and do not."""
+    first = (next(_lines(path), None) for paths in journals(directory).values() for path in paths)
+    named = sorted({line[2] for line in first if line is not None and line[0] == RUN and line[2]})
+    if len(named) > 1:
+        raise TraceError(f"{directory} holds journals of {' and of '.join(named)}; collect those of one cluster")
+    return named[0] if named else None
 
 
 def events(node: NodeId, paths: list[Path]) -> Iterator[Event]:

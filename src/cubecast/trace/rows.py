@@ -11,9 +11,9 @@ from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.trace.event import Event, Inside
 from cubecast.trace.schema import Kind
 
-BASE, OFF = "base", "off"
-"""Lines that are no rows: what was before a journal; that it was switched off."""
-LINES: Final = frozenset(map(str, Kind)) | {BASE, OFF}
+RUN, BASE, OFF = "run", "base", "off"
+"""Lines that are no rows: the protocol; what was before a journal; that it was switched off."""
+LINES: Final = frozenset(map(str, Kind)) | {RUN, BASE, OFF}
 _ENDS: Final = frozenset({Kind.STOP, Kind.QUIESCENT, Kind.CRASH})
 
 
@@ -77,8 +77,8 @@ class Unfolding:
 
     def _rare(self, kind: str, values: Sequence[Any]) -> Iterator[Event]:
         match kind, values:
-            case "base", _:
-                pass  # for `partial.py`, which restricts the trace to what can be judged
+            case (("run" | "base"), _):
+                pass  # for those who collect a trace, and for `partial.py`, which restricts it to what can be judged
             case "off", _:
                 yield self.row(Kind.STOP)
             case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):

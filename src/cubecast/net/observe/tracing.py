@@ -43,10 +43,7 @@ class Tracing:
         if any(directory.glob(f"node-{place.node:05d}-*")):
             raise BadInput(f"{directory} holds a trace of this node already; give it another name")
         try:
-            journal = Journal(
-                directory, place.node, place.incarnation, place.instance, packets=self._config.journal_packets
-            )
-            driver.begin_journal(journal)
+            driver.begin_journal(Journal.of(self._config, directory, place))
         except OSError as error:
             raise BadInput(f"cannot write to {directory}: {error.strerror or error}") from None
         self._directory, self._since_start = directory, False

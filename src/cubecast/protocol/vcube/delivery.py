@@ -8,10 +8,10 @@ from enum import Enum
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Cut, Effects
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.order.barrier import CausalBarrier, Groups
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.vcube.packets import Pub
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class FirstReception(Enum):

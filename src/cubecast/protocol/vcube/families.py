@@ -8,6 +8,7 @@ from cubecast.ids import NodeId
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, Seat, Setup
 from cubecast.protocol.inputs import Publish
+from cubecast.protocol.masks import mask_of
 from cubecast.protocol.parameters import check_parameters, parameter
 from cubecast.protocol.vcube.causal_aggregation import CausalBroadcast, CausalParameters
 from cubecast.protocol.vcube.causal_packets import AckBundle, Bundle, CausalPacket
@@ -16,7 +17,7 @@ from cubecast.protocol.vcube.packets import OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.vcube.srpt import Brokers, Srpt, spread
 from cubecast.protocol.vcube.subscribers import Roster
 from cubecast.protocol.vcube.timer_bundling import BundlingParameters, TimerBundling
-from cubecast.protocol.vcube.topology import MAX_DIMENSION, dimension_of, mask_of
+from cubecast.protocol.vcube.topology import MAX_DIMENSION, dimension_of
 from cubecast.protocol.vcube.vcube_pb import VCubePB
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
 from cubecast.protocol.vcube.vcube_ps import VCubePS

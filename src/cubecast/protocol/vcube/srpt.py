@@ -14,11 +14,12 @@ from typing import Any
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Deliver, Effects, Published, Send, Subscribed, Unsubscribed
+from cubecast.protocol.masks import ids_of, mask_of
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.fault_free import FaultFree
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, Sub, Uns
 from cubecast.protocol.vcube.subscribers import Roster, Subscribers
-from cubecast.protocol.vcube.topology import block, first_child, ids_of, mask_of
+from cubecast.protocol.vcube.topology import block, first_child
 
 
 class Brokers:

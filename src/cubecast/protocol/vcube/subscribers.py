@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from cubecast.ids import NodeId
+from cubecast.protocol.masks import mask_of
 from cubecast.protocol.vcube.packets import Entry, Operation
-from cubecast.protocol.vcube.topology import children, cluster, mask_of
+from cubecast.protocol.vcube.topology import children, cluster
 
 
 class Roster:

@@ -7,8 +7,6 @@ Symbols of the papers: i, j, k nodes · s cluster number, 1 … d · d dimension
 s-th cluster of i, an ordered list of 2^(s−1) ids. `docs/papers/vcube.md` maps the papers' functions to these.
 """
 
-from collections.abc import Iterable, Iterator
-
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
 
@@ -20,21 +18,6 @@ def dimension_of(size: int) -> int:
     if size < 2 or size & (size - 1) or size > 1 << MAX_DIMENSION:
         raise BadInput(f"a hypercube has 2, 4, 8 … {1 << MAX_DIMENSION} ids, not {size}; round up to a power of two")
     return size.bit_length() - 1
-
-
-def mask_of(ids: Iterable[NodeId]) -> int:
-    mask = 0
-    for i in ids:
-        mask |= 1 << i
-    return mask
-
-
-def ids_of(mask: int) -> Iterator[NodeId]:
-    """The ids in a mask, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 def cluster(i: NodeId, j: NodeId) -> int:

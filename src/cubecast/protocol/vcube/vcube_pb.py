@@ -26,9 +26,10 @@ from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Acknowledged, Deliver, Effects, Observe, Published, Send, SetTimer, Unsubscribed
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.delivery import Delivery, FirstReception
 from cubecast.protocol.vcube.packets import Entry, Operation, Pub, PubAck
-from cubecast.protocol.vcube.topology import children, cluster, first_child, ids_of
+from cubecast.protocol.vcube.topology import children, cluster, first_child
 from cubecast.protocol.vcube.vcube_pb_packets import Membership
 
 ROOT: Final = -1  # in place of a parent: this node broadcasts the message itself

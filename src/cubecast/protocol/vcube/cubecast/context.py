@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Effect, Effects, Send
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.convoys import join
 from cubecast.protocol.vcube.cubecast.packets import Ack
 from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.registry import Registry
 from cubecast.protocol.vcube.cubecast.vocabulary import Life
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class Context:

@@ -7,8 +7,9 @@ correct is tested per round, in turn, so that healed partitions meet.
 """
 
 from cubecast.ids import NodeId
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.parameters import Parameters
-from cubecast.protocol.vcube.topology import children, ids_of
+from cubecast.protocol.vcube.topology import children
 
 
 class Detector:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
+from cubecast.protocol.masks import ids_of, mask_of
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import EVERYBODY, Copy
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
@@ -20,7 +21,7 @@ from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.postponing import Postponing
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.cubecast.vocabulary import Life
-from cubecast.protocol.vcube.topology import block, cluster, first_child, ids_of, mask_of
+from cubecast.protocol.vcube.topology import block, cluster, first_child
 
 MOST_PLANS: Final = 64
 

@@ -1,22 +1,65 @@
 """The user's protocol, declared."""
 
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, get_type_hints
 
+from cubecast.ids import NodeId
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, Seat, Setup
 from cubecast.protocol.inputs import Follow, Publish, Subscribe, Unsubscribe
+from cubecast.protocol.masks import mask_of
 from cubecast.protocol.vcube.cubecast.inspector import CubecastInspector
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.packets import FIRST_PACKETS, LATER_PACKETS, Convoy, Part
 from cubecast.protocol.vcube.cubecast.parameters import Detection, Parameters
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
-from cubecast.protocol.vcube.topology import MAX_DIMENSION, dimension_of, mask_of
+from cubecast.protocol.vcube.topology import MAX_DIMENSION, cluster, dimension_of, first_child
 
 _CRASHES = ("crash", "cutoff", "half")
 _LINKS = ("delay", "reorder", "slow", "duplicate")
 _WRONG = ("suspect", "partition", "oneway", "pause", "loss", "resend", "suspicion", "flicker")
 _INSIDE = ("twosteps", "twice", "late", "jump")
+_LIVE = {
+    "window": ("16",),
+    "eager": ("2",),
+    "calm": ("16",),
+    "direct": ("15",),
+    "ack_delay": ("70.0",),
+    "retry": ("500.0",),
+    "round_length": ("500.0",),
+    "detection": ("diagnosis",),
+    "max_batch": ("512",),
+    "max_batch_bytes": ("65536",),
+    "aggregation": ("off",),
+    "patience": ("1500.0", "3000.0"),
+}
+_DRAWN = {
+    "window": ("1", "2", "8", "64"),
+    "max_batch": ("1", "2", "512"),
+    "max_batch_bytes": ("1", "200", "65536"),
+    "retry": ("250.0", "500.0", "1000.0"),
+    "aggregation": ("off", "on"),
+    "eager": ("0", "0", "1", "4"),
+    "ack_delay": ("0.0", "0.0", "20.0", "200.0"),
+    "direct": ("0", "0", "3", "15"),
+    "calm": ("0", "0", "6"),
+    "topics_per_answer": ("1", "500"),
+    "announcement_bytes": ("1", "80", "262144"),
+    "detection": ("driver", "driver", "driver", "diagnosis"),
+    "patience": ("1500.0",),
+    "round_length": ("500.0",),
+}
+_PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "direct": "0", "detection": "driver"}
+"""Nothing is sent again during the decisive moments, nothing waits to be sent, and everything goes along trees."""
+_PLOTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "last_words": {},
+    "secret": {},
+    "rumour": {},
+    "two_sides": {},
+    "stranger": {"patience": ("1500.0",)},
+    "catalogue": {"topics_per_answer": ("1",), "announcement_bytes": ("1", "80")},
+}
 _SLOW_CONTROL = ("WaveAck", "WaveAck", "Wave", "Ack", "Stable", "Settle", "Welcome", "Obituary", "Publication")
 
 
@@ -31,6 +74,14 @@ def _make(setup: Setup, parameters: Parameters) -> MakeMachine:
         return Cubecast(seat.node, shared, incarnation=seat.incarnation, initial=initial, contacts=contacts)
 
     return make
+
+
+def _forwarders(nodes: tuple[NodeId, ...]) -> list[tuple[NodeId, NodeId, NodeId]]:
+    return [
+        (source, child, other)
+        for source, other in permutations(nodes, 2)
+        if (child := first_child(source, cluster(source, other), mask_of(nodes))) is not None and child != other
+    ]
 
 
 def _publication_types() -> dict[str, Any]:
@@ -74,6 +125,12 @@ CUBECAST = Family(
         outsiders=True,
         held=_SLOW_CONTROL,
         full=True,
+        settings=_DRAWN,
+        live=_LIVE,
+        plots=_PLOTS,
+        pace=_PACE,
+        silenced=("Settle", "Obituary"),
+        forwarders=_forwarders,
     ),
     inspect=CubecastInspector,
     described="docs/protocol.md",

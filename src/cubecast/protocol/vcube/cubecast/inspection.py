@@ -11,11 +11,11 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
-from cubecast.protocol.vcube.topology import ids_of
 
 MOST_LOOKED_AT: Final = 5000
 """Topics with something under way; a look at one takes some microseconds."""

@@ -5,12 +5,13 @@ from typing import Any
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.inspector import Inspector, Overlay, Reached, Standing
+from cubecast.protocol.masks import mask_of
 from cubecast.protocol.vcube.cubecast import inspection
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.topology import mask_of, tree
+from cubecast.protocol.vcube.topology import tree
 
 
 class CubecastInspector(Inspector):

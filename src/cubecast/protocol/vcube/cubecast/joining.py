@@ -1,10 +1,10 @@
 """How a new incarnation becomes part of the system: everybody who lives must know it before it takes part."""
 
 from cubecast.ids import Incarnation, NodeId
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.packets import AnyPacket, Settle, SettlePart, Welcome
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class Joining:

@@ -9,6 +9,7 @@ from typing import Final
 
 from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.effects import Observe, SetTimer
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.detector import Detector
 from cubecast.protocol.vcube.cubecast.inquiry import OpenInquiry
@@ -36,7 +37,6 @@ from cubecast.protocol.vcube.cubecast.timers import Timer
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
-from cubecast.protocol.vcube.topology import ids_of
 
 TICKED_AT_ONCE: Final = 500
 """Topics in one step: a client may have subscribed to ten thousand in one go, and a peer does not answer."""

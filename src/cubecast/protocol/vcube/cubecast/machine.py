@@ -28,6 +28,7 @@ from cubecast.protocol.effects import (
     Unsubscribed,
 )
 from cubecast.protocol.inputs import Input, Interest
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.delivery import Dropped
 from cubecast.protocol.vcube.cubecast.inquiry import answer
 from cubecast.protocol.vcube.cubecast.inspection import describe, lines_of_waiting
@@ -57,7 +58,6 @@ from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.validation import Validator
 from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Life
 from cubecast.protocol.vcube.cubecast.wishes import Wishes
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class Cubecast:

@@ -8,9 +8,9 @@ learns of it about itself returns as a new incarnation. So a wrong suspicion cos
 from typing import NamedTuple
 
 from cubecast.ids import Incarnation, NodeId
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
 from cubecast.protocol.vcube.cubecast.vocabulary import Life, Standing
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class _Status(NamedTuple):

@@ -10,13 +10,13 @@ count, what nobody names is lost for good. Once, besides, everybody knows all de
 from collections.abc import Callable, Iterable, Mapping
 
 from cubecast.ids import Counter, NodeId, Topic
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.announcements import Pieces, split
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.packets import Settle
 from cubecast.protocol.vcube.cubecast.topics import TopicState
 from cubecast.protocol.vcube.cubecast.vocabulary import Holding, Life
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class Settlement:

@@ -9,6 +9,7 @@ from typing import Final
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.effects import Acknowledged, Published, Subscribed
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
 from cubecast.protocol.vcube.cubecast.copies import Copy
@@ -20,7 +21,6 @@ from cubecast.protocol.vcube.cubecast.parameters import Aggregation
 from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.vcube.cubecast.views import View
 from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Life, Start, bitmap
-from cubecast.protocol.vcube.topology import ids_of
 
 DIRECT_BYTES: Final = 16 << 10
 """Larger publications are worth sharing the work of sending them."""

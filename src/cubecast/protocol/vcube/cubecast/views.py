@@ -1,10 +1,10 @@
 """A topic's view: a join-semilattice of entries, each written by its own node only; a newer epoch wins, then UNS."""
 
 from cubecast.ids import NodeId
+from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.cubecast.destinations import FIRST_EPOCH, Destinations
 from cubecast.protocol.vcube.cubecast.registry import Registry
 from cubecast.protocol.vcube.cubecast.vocabulary import Bitmap, Entry, Member
-from cubecast.protocol.vcube.topology import ids_of
 
 
 class View:
