@@ -118,7 +118,7 @@ class Client:
     async def advertise(self, topic: str, where: str | None = None) -> None:
         """Promise that whatever is published on the topic through this node matches the filter, `where`.
 
-        For brokers (`--protocol locaps`): only subscriptions that want some of it come here, and those find the way
+        For protocols with brokers: only subscriptions that want some of it come here, and those find the way
         before the first message. What does not match is then refused.
         """
         await self._port.advertise(check_topic(topic), where)

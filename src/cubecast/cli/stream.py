@@ -22,6 +22,7 @@ from cubecast.net.headers import Headers
 from cubecast.net.loop import run
 from cubecast.net.patterns import check_topic
 from cubecast.net.settings.resolve import resolve
+from cubecast.protocol.families import STREAM_PROTOCOL
 
 EXAMPLE = """
 \b
@@ -45,7 +46,7 @@ def stream() -> None:
 
 
 def _member_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    help_ = "Of the protocol, as `cubecast protocols brisa` shows them: --parameter parents=2."
+    help_ = f"Of the protocol, as `cubecast protocols {STREAM_PROTOCOL}` shows them: --parameter parents=2."
     return click.option("--parameter", "parameters", metavar="NAME=VALUE", multiple=True, help=help_)(
         node_options(command)
     )
@@ -109,10 +110,12 @@ def sub(
 
 
 def _config(file: Path | None, options: dict[str, Any]) -> NodeConfig:
-    if options.get("protocol") not in (None, "brisa"):
-        raise BadInput(f"streams run brisa, not {options['protocol']}; for others use `cubecast node` and `pub`")
+    if options.get("protocol") not in (None, STREAM_PROTOCOL):
+        raise BadInput(
+            f"streams run {STREAM_PROTOCOL}, not {options['protocol']}; for others use `cubecast node` and `pub`"
+        )
     parameters = dict(_parameter(one) for one in options.pop("parameters"))
-    chosen = options | {"protocol": "brisa", "dimension": options.get("dimension") or DIMENSION}
+    chosen = options | {"protocol": STREAM_PROTOCOL, "dimension": options.get("dimension") or DIMENSION}
     config = resolve(NodeConfig, sources(file, chosen)).config
     return replace(config, parameters=config.parameters | parameters)
 

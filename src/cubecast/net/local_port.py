@@ -271,7 +271,9 @@ class LocalPort:
 
     def _broker(self) -> Channels:
         if self._channels is None:
-            raise BadInput(f"{self._config.protocol} needs no advertisements; brokers do (--protocol locaps)")
+            raise BadInput(
+                f"{self._config.protocol} needs no advertisements; protocols with brokers do (`cubecast protocols`)"
+            )
         return self._channels
 
     def publishes(self, topic: Topic) -> bool:

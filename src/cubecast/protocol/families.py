@@ -34,6 +34,8 @@ FAMILIES = {
 
 DEFAULT_PROTOCOL = "cubecast"
 """What live nodes run unless told otherwise."""
+STREAM_PROTOCOL = "brisa"
+"""What `cubecast stream` runs."""
 
 
 @cache
