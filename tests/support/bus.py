@@ -70,6 +70,9 @@ class BusPort:
         asyncio.get_running_loop().call_soon(sink.on_ready)
         return self._subscribed
 
+    def forget_producer(self, fenced: Callable[[str], None]) -> None:
+        """None registers here."""
+
     def unsubscribe(self, subscription: int) -> None:
         wire = self.wires.pop(subscription, None)
         if wire is not None:

@@ -62,7 +62,7 @@ class Substrate:
         self._patience = patience
         self._out: Table = {}
         self._past: Tables = {}
-        self._log = RecordLog(me, self.near)
+        self._log = RecordLog(me, self.near, self.received.life_of)
         self._blocked: dict[NodeId, list[Copy]] = {}
         self._in_inbox: set[tuple[object, ...]] = set()
         self._wants: dict[NodeId, Table] = {}

@@ -392,12 +392,14 @@ class Tables:
 
     # -- brokers that come back ----------------------------------------------------------------------------------------
 
-    def admit(self, broker: NodeId) -> list[Post]:
-        """It is there again, and knows nothing: what is on this side of it."""
+    def admit(self, broker: NodeId, *, tells: bool) -> list[Post]:
+        """It is there again, and knows nothing: what is on this side of it, where nobody nearer tells."""
         self.removed.discard(broker)
         for ad in self.ads.values():
             if not ad.echoed:
                 ad.passed_over.add(broker)
+        if not tells:
+            return []
         side = self.tree.side(self.me, broker)
         told: list[Restore] = []
         for publisher, ad in self.ads.items():
@@ -410,13 +412,13 @@ class Tables:
                 _last(told).subscriptions.append((subscription, entry.wanted.to_wire()))
         self.restored.add(broker)
         parts = [*told, Restore([], [], [], True)]
-        return [(part, {broker}) for part in parts]
+        return [(part, self._way(broker)) for part in parts]
 
     def _restore(self, body: Restore, side: NodeId, origin: NodeId) -> list[Post]:
         """What a neighbour knew while this broker was away. It is settled there, and nobody needs to hear of it but
         those that restarted too, and were told before by this one, which did not know."""
         others = {one for one in self.restored if self.tree.side(self.me, one) != side}
-        posts: list[Post] = [(body._replace(echoed=[], is_last=False), {one}) for one in sorted(others)]
+        posts: list[Post] = [(body._replace(echoed=[], is_last=False), self._way(one)) for one in sorted(others)]
         for publisher, topic, template, published in body.ads:
             if publisher not in self.ads and not self._has_ended(publisher) and publisher.broker != self.me:
                 ad = Advertisement(topic, from_wire(template), side, published, echoed=True)

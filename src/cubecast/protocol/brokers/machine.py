@@ -342,9 +342,9 @@ class LoCaPS(Handlers):
         """Take it back, and tell it what is on this side, unless a broker between the two does."""
         substrate, tree = self._substrate, self._parameters.tree
         substrate.admit(broker, life)
-        restored = self._tables.admit(broker)
-        if all(one in substrate.suspects | substrate.removed for one in tree.path(self.node, broker)[:-1]):
-            substrate.post(*restored)
+        between = tree.path(self.node, broker)[:-1]
+        tells = all(one in substrate.suspects | substrate.removed for one in between)
+        substrate.post(*self._tables.admit(broker, tells=tells))
         if broker in self._down:
             substrate.suspect(broker)
             substrate.effects.append(SetTimer(("remove", broker), substrate.now + self._parameters.remove_after))

@@ -20,6 +20,9 @@ class Received:
         self._turns: dict[tuple[NodeId, int], TurnWindow] = {}
         """By broker and its life."""
 
+    def life_of(self, broker: NodeId) -> int:
+        return self.life if broker == self.me else self.lives.get(broker, 0)
+
     def lives_with(self, broker: NodeId) -> int:
         """What numbers between the two of us begin with."""
         return self.life + self.lives.get(broker, 0)
@@ -73,9 +76,9 @@ class Received:
         return life_of(number) < now or (broker in self.removed and life_of(number) == now)
 
     def is_of_the_past(self, header: Header) -> bool:
-        """Was the copy made for, or by, a life that is over? What it says of order means nothing here then."""
-        number = header.stamps.get(header.by, {}).get(self.me)
-        return number is not None and life_of(number) < self.lives_with(header.by)
+        """Was it issued only to, or by, lives that are over? What it says of order means nothing here then."""
+        issued = [(broker, numbers[self.me]) for broker, numbers in header.stamps.items() if self.me in numbers]
+        return bool(issued) and all(life_of(number) < self.lives_with(broker) for broker, number in issued)
 
     def note_turns(self, header: Header) -> None:
         for broker, turn in header.turns.items():

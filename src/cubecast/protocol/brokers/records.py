@@ -1,11 +1,12 @@
 """What a broker keeps of messages it processed, until all brokers nearby that they were issued to say they did too."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from math import inf
 from typing import TypeAlias
 
 from cubecast.ids import NodeId
+from cubecast.protocol.brokers.numbers import first_of, life_of
 from cubecast.protocol.brokers.packets import Body, Table, Tables
 
 MessageKey: TypeAlias = tuple[NodeId, int]
@@ -43,12 +44,15 @@ class Record:
 class RecordLog:
     """The records of one broker, and what others nearby have acknowledged."""
 
-    def __init__(self, me: NodeId, near: frozenset[NodeId]) -> None:
+    def __init__(self, me: NodeId, near: frozenset[NodeId], lives: Callable[[NodeId], int]) -> None:
+        """`lives` tells in which life a broker is, this one included."""
         self._me = me
         self._near = near
+        self._lives = lives
         self._open: dict[MessageKey, Record] = {}
         self._recent: dict[MessageKey, Record] = {}
-        self._gone: set[NodeId] = set()
+        self._gone: Table = {}
+        """Brokers that were removed, and the life that was their last so far."""
         self.closed: list[Record] = []
         """Those that everybody nearby has since the machine last looked."""
         self._acked: Tables = {}
@@ -65,7 +69,7 @@ class RecordLog:
     def keep(self, record: Record, issuer: NodeId, target: NodeId, number: int) -> None:
         """Until its target says that it processed it, and not only for those this broker issued it to: its issuer may
         crash when nobody else has it yet."""
-        wanted = target != self._me and target in self._near and target not in self._gone
+        wanted = target != self._me and target in self._near and not self._is_lost(target, issuer, number)
         if wanted and number > self.acknowledged(target, issuer):
             heappush(self._outstanding.setdefault((target, issuer), []), (number, record.key))
             record.open += 1
@@ -82,18 +86,24 @@ class RecordLog:
 
     def readmit(self, target: NodeId) -> None:
         """It was taken back: what is issued to it from now on is kept."""
-        self._gone.discard(target)
+        self._gone.pop(target, None)
 
     def forget(self, target: NodeId) -> None:
-        """Nothing is kept for it any more."""
-        self._gone.add(target)
-        for pair in [pair for pair in self._outstanding if pair[0] == target]:
-            self._close(*pair, inf)
+        """Nothing is kept any more for this life of it; others may have issued something to its next one already."""
+        life = self._gone[target] = self._lives(target)
+        for _, issuer in [pair for pair in self._outstanding if pair[0] == target]:
+            self._close(target, issuer, first_of(life + self._lives(issuer) + 1) - 1)
+
+    def _is_lost(self, target: NodeId, issuer: NodeId, number: int) -> bool:
+        """Was it issued to a life of the target that is over?"""
+        life = self._gone.get(target)
+        return life is not None and life_of(number) <= life + self._lives(issuer)
 
     def lacks(self, record: Record, target: NodeId) -> bool:
-        return target not in self._gone and self.acknowledged(target, self._me) < record.numbers[target]
+        number = record.numbers[target]
+        return self.acknowledged(target, self._me) < number and not self._is_lost(target, self._me, number)
 
-    def _close(self, target: NodeId, issuer: NodeId, number: float) -> None:
+    def _close(self, target: NodeId, issuer: NodeId, number: int) -> None:
         heap = self._outstanding.get((target, issuer), [])
         while heap and heap[0][0] <= number:
             record = self._open[heappop(heap)[1]]
