@@ -1,4 +1,4 @@
-"""Fifteen broker processes and thirty clients: brokers are killed, restarted and paused, and no client of the others loses
+"""Fifteen broker processes, thirty clients: brokers are killed, restarted and paused, and no client of the others loses
 anything, reads it twice, or reads an effect before its cause."""
 
 import asyncio
@@ -76,7 +76,7 @@ class Tree:
         self.addresses = dict(zip(TREE.neighbours, free_addresses(len(TREE)), strict=True))
         self._file = directory / "brokers.toml"
         links = " ".join(f"{one}-{other}" for one, near in TREE.neighbours.items() for other in near if one < other)
-        lines = ['protocol = "locaps"', "dimension = 4", "[peers]"]
+        lines = ['protocol = "locaps"', "dimension = 4", f'journal = "{self.journals}"', "[peers]"]
         lines += [f'{node} = "{address}"' for node, address in self.addresses.items()]
         lines += ["[parameters]", f'links = "{links}"', 'faults = "1"', 'heartbeat = "5"', 'remove_after = "60"']
         self._file.write_text("\n".join(lines) + "\n")
@@ -85,7 +85,7 @@ class Tree:
     def start(self, *nodes: int) -> None:
         begun = {}
         for node in nodes:
-            options = ("--json", "--config", self._file, "--node", node, "--journal", self.journals)
+            options = ("--json", "--config", self._file, "--id", node)
             begun[node] = self._stack.enter_context(running("node", *options))
         for node, command in begun.items():
             self.running[node] = RunningNode(command.process, **json.loads(command.line()))
