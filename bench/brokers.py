@@ -45,7 +45,9 @@ def tree_of(tree: BrokerTree, faults: int) -> Iterator[list[str]]:
         processes = []
         for node in tree.neighbours:
             words = [sys.executable, "-m", "cubecast", "node", "--json", "--config", str(file), "--id", str(node)]
-            process = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+            process = stack.enter_context(
+                subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            )
             stack.callback(process.terminate)
             processes.append(process)
         for process in processes:
