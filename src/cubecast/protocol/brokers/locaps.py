@@ -34,6 +34,7 @@ from cubecast.protocol.brokers.packets import (
 from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import Filter, MatchingIndex
 from cubecast.protocol.filters.conditions import from_wire
+from cubecast.protocol.filters.covering import CoveringIndex
 
 Outcome = tuple[set[NodeId], list[Post]]
 RESTORED_AT_ONCE = 200
@@ -57,6 +58,7 @@ class Tables:
         self.ads: dict[PublisherId, Advertisement] = {}
         self.table: dict[SubscriptionId, Entry] = {}
         self.index: MatchingIndex[SubscriptionId] = MatchingIndex()
+        self.coverage: CoveringIndex[SubscriptionId] = CoveringIndex(self.index)
         self.locals: dict[SubscriptionId, Local] = {}
         self.stable: dict[SubscriptionId, dict[PublisherId, Counter]] = {}
         self.seen: dict[PublisherId, Counter] = {}
@@ -74,6 +76,7 @@ class Tables:
         """Enter a subscription that every broker knows from the start."""
         self.table[subscription] = Entry(wanted, self.tree.side(self.me, subscription.broker))
         self.index.add(subscription, wanted)
+        self.coverage.add(subscription, wanted)
         self.stable[subscription] = {}
         if subscription.broker == self.me:
             self.locals[subscription] = Local(topic)
@@ -188,6 +191,7 @@ class Tables:
         own_side = self.tree.side(self.me, subscription.broker)
         entry = self.table[subscription] = Entry(wanted, own_side)
         self.index.add(subscription, wanted)
+        self.coverage.add(subscription, wanted)
         self.stable.setdefault(subscription, {})
         posts: list[Post] = []
         for publisher, ad in self.ads.items():
@@ -233,8 +237,8 @@ class Tables:
         if not publishers:
             return
         posted = self.posted.setdefault(subscription, set())
-        for other, covering in self.table.items():
-            if other == subscription or covering.side == side or not covering.wanted.covers(entry.wanted):
+        for other in self.coverage.covering(entry.wanted):
+            if other == subscription or self.table[other].side == side:
                 continue
             stable = self.stable[other]
             if not all(publisher in stable for publisher in publishers):
@@ -267,8 +271,9 @@ class Tables:
         wide = self.table[covering]
         if wide.side == ad.side:
             return
-        for subscription, entry in self.table.items():
-            if subscription != covering and entry.side != ad.side and wide.wanted.covers(entry.wanted):
+        for subscription in self.coverage.covered(wide.wanted):
+            entry = self.table[subscription]
+            if subscription != covering and entry.side != ad.side:
                 yield from self._cover_from(subscription, entry, ad.side)
 
     def _partial(self, body: Partial) -> Outcome:
@@ -306,6 +311,7 @@ class Tables:
         subscription = body.subscription
         entry = self.table.pop(subscription, None)
         self.index.discard(subscription)
+        self.coverage.discard(subscription)
         for table in (self.stable, self.partials, self.posted, self.locals):
             table.pop(subscription, None)
         return set() if entry is None else entry.issued
@@ -376,8 +382,7 @@ class Tables:
 
     def covering_of(self, subscription: SubscriptionId, entry: Entry) -> SubscriptionId | None:
         """Another subscription known here that covers this one."""
-        covering = (one for one, wide in self.table.items() if one != subscription and wide.wanted.covers(entry.wanted))
-        return next(covering, None)
+        return next((one for one in self.coverage.covering(entry.wanted) if one != subscription), None)
 
     def may_want(self, entry: Entry, topic: Topic) -> bool:
         return any("topic" not in one.domains or topic in one.domains["topic"] for one in entry.wanted.alternatives)
@@ -441,6 +446,7 @@ class Tables:
     def _restore_subscription(self, subscription: SubscriptionId, wanted: Filter, posts: list[Post]) -> None:
         entry = self.table[subscription] = Entry(wanted, self.tree.side(self.me, subscription.broker))
         self.index.add(subscription, wanted)
+        self.coverage.add(subscription, wanted)
         self.stable.setdefault(subscription, {})
         for publisher, ad in self.ads.items():
             if ad.template.intersects(wanted):
