@@ -36,6 +36,7 @@ OTHERS = [node for node in range(4) if node != SOURCE]
         "suspect:3@200-600",
         "partition:0+1+2|3@200-600",
         "oneway:0+1|2@200-600",
+        "detour:0+1|2:900@200-600",
         "loss:5%@0-1000",
         "duplicate:2.5%@0-1000",
         "delay:50@100-300",

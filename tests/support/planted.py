@@ -1,19 +1,25 @@
 """Bugs planted on purpose, to see that testing finds them. Each replaces one method of the protocol."""
 
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from unittest.mock import patch
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Deliver, Published, Send
+from cubecast.protocol.vcube.cubecast.announcements import Pieces
 from cubecast.protocol.vcube.cubecast.barriers import Barrier
 from cubecast.protocol.vcube.cubecast.context import Context
+from cubecast.protocol.vcube.cubecast.copies import Copy
 from cubecast.protocol.vcube.cubecast.delivery import Delivery
 from cubecast.protocol.vcube.cubecast.destinations import Destinations
+from cubecast.protocol.vcube.cubecast.detector import Detector
 from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
+from cubecast.protocol.vcube.cubecast.inquiry import OpenInquiry
 from cubecast.protocol.vcube.cubecast.joining import Joining
 from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
 from cubecast.protocol.vcube.cubecast.machine import Cubecast
+from cubecast.protocol.vcube.cubecast.packets import Ask, Settle
 from cubecast.protocol.vcube.cubecast.postponing import Postponing, _causes
 from cubecast.protocol.vcube.cubecast.settlement import Settlement
 from cubecast.protocol.vcube.cubecast.topics import TopicState
@@ -281,3 +287,151 @@ def greeting_taken_for_an_introduction() -> AbstractContextManager[object]:
 def losers_joined_again() -> AbstractContextManager[object]:
     """A node that gave way to another side joins its own side again, if that answers first."""
     return patch.object(Joining, "speaks_for_losers", lambda self, packet: False)
+
+
+def joined_at_the_first_welcome() -> AbstractContextManager[object]:
+    """Takes part as soon as one member has welcomed it, known to the others or not."""
+    return patch.object(Joining, "is_complete", property(lambda self: self.is_sure))
+
+
+def takes_a_side() -> AbstractContextManager[object]:
+    """A joining node goes on with what it was told although the living contradict each other."""
+    return patch.object(Joining, "contradicts", lambda self, sender, packet: False)
+
+
+def no_echo() -> AbstractContextManager[object]:
+    """A joining node lets those wait who settle what the faulty left."""
+    return patch.object(Settlement, "echo", lambda self, sender, packet: None)
+
+
+def strangers_ignored() -> AbstractContextManager[object]:
+    """Whoever takes part and is unknown gets no answer."""
+    send = Lifetime.send_obituary
+
+    def silent(self, peer, incarnation, *, stranger=False):
+        if not stranger:
+            send(self, peer, incarnation)
+
+    return patch.object(Lifetime, "send_obituary", silent)
+
+
+def nobody_gives_way() -> AbstractContextManager[object]:
+    """Of two sides that hold each other faulty each stays as it is."""
+    original = Lifetime.on_obituary
+
+    def proud(self, sender, packet):
+        if self.context.registry.is_alive(sender, packet.by):
+            original(self, sender, packet)
+
+    return patch.object(Lifetime, "on_obituary", proud)
+
+
+def waves_not_repeated() -> AbstractContextManager[object]:
+    """A subscription is told once."""
+
+    def tick(self):
+        self.dissemination.tick()
+        if self._owed:
+            self.tell_stable()
+
+    return patch.object(TopicState, "tick", tick)
+
+
+def sends_not_repeated() -> AbstractContextManager[object]:
+    """What is not answered is not sent again."""
+    return patch.object(Dissemination, "tick", lambda self: None)
+
+
+def never_asked() -> AbstractContextManager[object]:
+    """A holder that was not told that everybody has it waits for ever."""
+    original = Dissemination.tick
+
+    def shy(self):
+        kept = len(self._context.effects)
+        original(self)
+        later = self._context.effects[kept:]
+        self._context.effects[kept:] = [one for one in later if type(getattr(one, "packet", None)) is not Ask]
+
+    return patch.object(Dissemination, "tick", shy)
+
+
+def first_page_only() -> AbstractContextManager[object]:
+    """Of many topics those of the first page are learned."""
+    original = OpenInquiry.answered
+
+    def hasty(self, sender, packet):
+        return original(self, sender, replace(packet, more=False))
+
+    return patch.object(OpenInquiry, "answered", hasty)
+
+
+def interest_asks_nobody() -> AbstractContextManager[object]:
+    """An interest concerns topics that come to be later, and none that exist elsewhere."""
+
+    def begin(self):
+        self.must_announce = True
+
+    return patch.object(OpenInquiry, "begin", begin)
+
+
+def a_piece_for_the_whole() -> AbstractContextManager[object]:
+    """What a part of an announcement does not name counts as denied."""
+
+    def add(self, sender, packet):
+        return Settle(packet.by, packet.dead, packet.version, packet.asking, packet.faulty, packet.holdings)
+
+    return patch.object(Pieces, "add", add)
+
+
+def closed_early() -> AbstractContextManager[object]:
+    """A faulty life is closed before all destinations have what others hold of it."""
+    return patch.object(Settlement, "_is_done", Settlement._counts)
+
+
+def further_death_does_not_restart() -> AbstractContextManager[object]:
+    """An announcement counts whatever verdicts it rests on, as long as it names one."""
+
+    def counts(self, node):
+        heard = self._heard.get(node)
+        return heard is not None and bool(heard.faulty) and self._context.registry.is_alive(node, heard.by)
+
+    return patch.object(Settlement, "_counts", counts)
+
+
+def direct_left_alone() -> AbstractContextManager[object]:
+    """What came directly is handed on by nobody when its source is faulty."""
+    return patch.object(Copy, "orphaned", lambda self: None if self.is_direct else _orphaned(self))
+
+
+_orphaned = Copy.orphaned
+
+
+def healed_sides_never_meet() -> AbstractContextManager[object]:
+    """Nodes test only those they hold correct."""
+    return patch.object(Detector, "_stranger", lambda self, others: ())
+
+
+def nobody_is_tested() -> AbstractContextManager[object]:
+    """Nodes that are to find out by themselves who crashed wait for a report."""
+    return patch.object(Detector, "round", lambda self, now, others, joining=False: ((), ()))
+
+
+def window_ignored() -> AbstractContextManager[object]:
+    """However much is under way, the next one leaves."""
+    return patch.object(TopicState, "_may_publish", lambda self: True)
+
+
+def queue_forgotten() -> AbstractContextManager[object]:
+    """What was asked and has no place in the order yet ends with the incarnation."""
+    return patch.object(Cubecast, "_restore", lambda self, queues: None)
+
+
+def late_round_convicts() -> AbstractContextManager[object]:
+    """A node that stood still holds the silence of that time against the others."""
+    original = Detector.round
+
+    def unforgiving(self, now, others, *, joining=False):
+        self._last_round = now
+        return original(self, now, others, joining=joining)
+
+    return patch.object(Detector, "round", unforgiving)

@@ -10,6 +10,7 @@ from cubecast.sim.faults import (
     ClockJump,
     Crash,
     Cutoff,
+    Detour,
     Fault,
     Flicker,
     Half,
@@ -85,6 +86,9 @@ def _fault(
             return [Suspect(node, at, until)]
         case "partition" | "oneway":
             return _partition(rng, kind, nodes, at, until, suspicions)
+        case "detour":
+            left, right = _halves(rng, nodes)
+            return [Detour(mask_of(left), mask_of(right), rng.choice((200.0, 900.0)), at, until)]
         case "slow":
             return [Slow(node, rng.choice((50.0, 400.0)), at, until)]
         case "loss" | "duplicate" | "resend":
@@ -125,9 +129,7 @@ def _partition(
     rng: Random, kind: str, nodes: tuple[NodeId, ...], at: float, until: float, suspicions: list[Suspicion]
 ) -> list[Fault]:
     """Some of the nodes that cannot talk to each other suspect each other."""
-    shuffled = rng.sample(nodes, len(nodes))
-    middle = rng.randint(1, len(nodes) - 1)
-    left, right = shuffled[:middle], shuffled[middle:]
+    left, right = _halves(rng, nodes)
     if rng.random() < 0.3:
         right = right[: max(1, len(right) // 2)]
     share = rng.choice((0.0, 0.3, 1.0))
@@ -137,3 +139,9 @@ def _partition(
                 if rng.random() < share:
                     suspicions.append(Suspicion(round(rng.uniform(at, until), 1), node, peer))
     return [Partition(mask_of(left), mask_of(right), kind == "oneway", at, until)]
+
+
+def _halves(rng: Random, nodes: tuple[NodeId, ...]) -> tuple[list[NodeId], list[NodeId]]:
+    shuffled = rng.sample(nodes, len(nodes))
+    middle = rng.randint(1, len(nodes) - 1)
+    return shuffled[:middle], shuffled[middle:]

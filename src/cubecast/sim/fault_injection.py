@@ -11,6 +11,7 @@ from cubecast.sim.faults import (
     Break,
     Crash,
     Cutoff,
+    Detour,
     Fault,
     Flicker,
     Half,
@@ -133,10 +134,11 @@ def _fate(
             continue
         match fault:
             case Partition(left, right, one_way):
-                forth = left >> source & 1 and right >> destination & 1
-                back = right >> source & 1 and left >> destination & 1
-                if forth or (back and not one_way):
+                if _crosses(left, right, source, destination, one_way=one_way):
                     return []
+            case Detour(left, right, extra):
+                if _crosses(left, right, source, destination):
+                    copies = [delay + extra for delay in copies]
             case Slow(node, extra):
                 copies = [delay + extra for delay in copies] if node == source else copies
             case LinkTrouble(Trouble.LOSS, share):
@@ -155,3 +157,9 @@ def _fate(
             case LinkTrouble(Trouble.REORDER, most):
                 copies = [delay + rng.uniform(0, most) for delay in copies]
     return copies
+
+
+def _crosses(left: int, right: int, source: NodeId, destination: NodeId, *, one_way: bool = False) -> bool:
+    forth = left >> source & right >> destination & 1
+    back = right >> source & left >> destination & 1
+    return bool(forth or (back and not one_way))

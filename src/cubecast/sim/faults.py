@@ -6,6 +6,7 @@ pause:2@100-400 · suspect:3@200-600 (everybody holds node 3 faulty, wrongly) ·
 break:3:5@500 (the connection between 3 and 5 ends, with what is under way on it; both ends are told) ·
 partition:0+1+2|3+4@200-600 · oneway:0+1|2@200-600 (left cannot reach right) · loss:5%@0-1000 · duplicate:2%@0-1000 ·
 delay:50@100-300 (extra u.t.) · slow:3:40@100-300 (extra u.t. on all that node 3 sends) · reorder:30@0-500 ·
+detour:0+1|2+3:900@100-300 (extra u.t. between two groups) ·
 resend:5%@0-1000 (answered or not, it is sent again much later)
 
 Inside a node: half:3@500 (the next time it sends to several, half of them get it, then it crashes) ·
@@ -91,8 +92,8 @@ class Partition:
     until: float
 
     def __str__(self) -> str:
-        sides = "|".join("+".join(map(str, ids_of(side))) for side in (self.left, self.right))
-        return f"{'oneway' if self.one_way else 'partition'}:{sides}@{self.at:g}-{self.until:g}"
+        kind = "oneway" if self.one_way else "partition"
+        return f"{kind}:{_sides(self.left, self.right)}@{self.at:g}-{self.until:g}"
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,20 @@ class Slow:
 
     def __str__(self) -> str:
         return f"slow:{self.node}:{self.extra:g}@{self.at:g}-{self.until:g}"
+
+
+@dataclass(frozen=True)
+class Detour:
+    """Whatever goes from one side to the other, either way, takes longer. Sets of nodes are masks."""
+
+    left: int
+    right: int
+    extra: float
+    at: float
+    until: float
+
+    def __str__(self) -> str:
+        return f"detour:{_sides(self.left, self.right)}:{self.extra:g}@{self.at:g}-{self.until:g}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +242,7 @@ class ClockJump:
 
 
 Ending: TypeAlias = Crash | Cutoff | Half
-OnLinks: TypeAlias = Partition | LinkTrouble | Slow | Hold
+OnLinks: TypeAlias = Partition | LinkTrouble | Slow | Detour | Hold
 Inside: TypeAlias = Half | TwoSteps | TimersTwice | LateTimers | ClockJump
 Fault: TypeAlias = Ending | Restart | Pause | Suspect | Flicker | Break | OnLinks | Inside
 
@@ -303,10 +318,20 @@ def _parse_while(kind: str, what: str, at: float, until: float) -> Fault:
                 raise ValueError("not a kind of packets")
             return Hold(name, _finite(extra), at, until)
         case "partition" | "oneway":
-            left, right = (mask_of(map(_node, side.split("+"))) for side in what.split("|"))
-            return Partition(left, right, kind == "oneway", at, until)
+            return Partition(*_parse_sides(what), kind == "oneway", at, until)
+        case "detour":
+            return Detour(*_parse_sides(name), _finite(extra), at, until)
         case _:
             return LinkTrouble(Trouble(kind), _amount(Trouble(kind), what), at, until)
+
+
+def _sides(left: int, right: int) -> str:
+    return "|".join("+".join(map(str, ids_of(side))) for side in (left, right))
+
+
+def _parse_sides(text: str) -> tuple[int, int]:
+    left, right = (mask_of(map(_node, side.split("+"))) for side in text.split("|"))
+    return left, right
 
 
 def _amount(kind: Trouble, text: str) -> float:
@@ -335,7 +360,7 @@ def nodes_of(fault: Fault) -> int:
     match fault:
         case LinkTrouble() | Hold():
             return 0
-        case Partition(left, right):
+        case Partition(left, right) | Detour(left, right):
             return left | right
         case Flicker(node, peer) | Break(node, peer):
             return 1 << node | 1 << peer

@@ -11,7 +11,7 @@ from random import Random
 from cubecast.ids import Topic
 from cubecast.protocol.family import Nemesis
 from cubecast.protocol.masks import mask_of
-from cubecast.sim.faults import Crash, Fault, Hold, Partition, Restart
+from cubecast.sim.faults import Crash, Detour, Fault, Hold, Partition, Restart
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200")
@@ -106,6 +106,32 @@ def stranger(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     return replace(staged, heal_at=end + 500.0)
 
 
+def greetings(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
+    """Two sides hold each other faulty; to each a process returns, and their greetings to the other come late."""
+    if len(schedule.nodes) < 4:
+        return schedule
+    topic, at = next(iter(schedule.members)), round(rng.uniform(300, 800), 1)
+    x, y, *others = rng.sample(schedule.nodes, len(schedule.nodes))
+    middle = rng.randint(1, len(others) - 1)
+    left, right = [x, *others[:middle]], [y, *others[middle:]]
+    back = at + 1200.0
+    split = Partition(mask_of(left), mask_of(right), False, at, back - 1.0)
+    far = Detour(mask_of(left), mask_of(right), rng.choice((400.0, 900.0)), back - 1.0, back + 800.0)
+    times = [(node, round(back + rng.uniform(0, 50), 1)) for node in (x, y)]
+    ends: list[Fault] = [Crash(x, at - 100.0), Crash(y, at - 100.0), *(Restart(node, time) for node, time in times)]
+    words = [Action(0.0, "publish", rng.choice(schedule.nodes), topic)]
+    words += [Action(round(time + rng.uniform(1, 200), 1), "subscribe", node, topic) for node, time in times]
+    words += [Action(round(back + rng.uniform(0, 4000), 1), "publish", node, topic) for node in schedule.nodes]
+    staged = _stage(rng, schedule, nemesis, topic, sorted(words), [*ends, split, far])
+    doubts = [
+        Suspicion(round(at + rng.uniform(100, 900), 1), *pair)
+        for a in others[:middle]
+        for b in others[middle:]
+        for pair in ((a, b), (b, a))
+    ]
+    return replace(staged, suspicions=tuple(doubts), detection_delay=10.0)
+
+
 def catalogue(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """Many topics, all told in the smallest pages and pieces, while somebody who publishes to all of them dies."""
     topic, at = next(iter(schedule.members)), round(rng.uniform(300, 1200), 1)
@@ -140,4 +166,4 @@ def _stage(
     )
 
 
-PLOTS = {plot.__name__: plot for plot in (last_words, secret, rumour, two_sides, stranger, catalogue)}
+PLOTS = {plot.__name__: plot for plot in (last_words, secret, rumour, two_sides, stranger, greetings, catalogue)}

@@ -17,7 +17,7 @@ from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publica
 from cubecast.protocol.vcube.topology import MAX_DIMENSION, cluster, dimension_of, first_child
 
 _CRASHES = ("crash", "cutoff", "half")
-_LINKS = ("delay", "reorder", "slow", "duplicate")
+_LINKS = ("delay", "reorder", "slow", "detour", "duplicate")
 _WRONG = ("suspect", "partition", "oneway", "pause", "loss", "resend", "suspicion", "flicker")
 _INSIDE = ("twosteps", "twice", "late", "jump")
 _LIVE = {
@@ -58,6 +58,7 @@ _PLOTS: dict[str, dict[str, tuple[str, ...]]] = {
     "rumour": {},
     "two_sides": {},
     "stranger": {"patience": ("1500.0",)},
+    "greetings": {},
     "catalogue": {"topics_per_answer": ("1",), "announcement_bytes": ("1", "80")},
 }
 _SLOW_CONTROL = ("WaveAck", "WaveAck", "Wave", "Ack", "Stable", "Settle", "Welcome", "Obituary", "Publication")
