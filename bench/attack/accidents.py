@@ -135,10 +135,10 @@ async def suffer(what: Accidents, seed: int, directory: Path) -> Row:
     return row
 
 
-async def settled(cluster: LiveCluster, row: Row) -> None:
+async def settled(cluster: LiveCluster, row: Row, rest: float = REST) -> None:
     """Heal everything; when all is at rest the applications write that they lived to see it."""
     try:
-        await cluster.drain(REST)
+        await cluster.drain(rest)
     except NotAtRest as error:
         row.fault(f"not at rest: {error!s:.300}")
     for member in cluster.living:

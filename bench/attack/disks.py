@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from bench.attack.keeper import WELL_FROM
 from bench.attack.rows import Row
 
 FLIPS = 4
@@ -41,6 +42,9 @@ async def keep(name: str, how: str, seed: int, directory: Path) -> Row:
     row, data = Row(name), directory / "data"
     written = await _run("write", str(data), how, kill=True)
     compare(row, written, await _run("read", str(data), kill=False), may_tell=False)
+    late = [line[1] for line in written if line[0] == "not" and line[1] >= WELL_FROM]
+    if how == "sync" and late:
+        row.fault(f"{len(late)} were not durable although the disk was well again, the first {late[0]}")
     return row
 
 

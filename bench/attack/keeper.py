@@ -20,6 +20,8 @@ from cubecast.net.loop import run
 MESSAGES = 400
 SIZE = 1000
 QUOTA = 250_000
+FAILS_FROM, WELL_FROM = 100, 200
+"""Messages between which no sync succeeds."""
 NODE: dict[str, Any] = {"patience": 1.0, "round_length": 0.25, "log": (">",)}
 
 
@@ -31,13 +33,22 @@ def _refuse(descriptor: int) -> None:
     raise OSError(errno.EIO, "the disk does not answer")
 
 
+async def recovered(node: Node) -> None:
+    """The log tries again by itself, a few times a second; who publishes meanwhile is told that nothing is durable."""
+    while (await node.status())["log"]["trouble"] is not None:
+        await asyncio.sleep(0.05)
+
+
 async def write(data: Path, how: str) -> None:
     quota = {"log_quota": QUOTA} if how == "full" else {}
     kept = os.fsync, os.fdatasync
     async with Node(data=data, **NODE, **quota) as node:
         for number in range(1, MESSAGES + 1):
-            if how == "sync" and number in (100, 200):
-                os.fsync, os.fdatasync = (_refuse, _refuse) if number == 100 else kept
+            if how == "sync" and number == FAILS_FROM:
+                os.fsync = os.fdatasync = _refuse  # type: ignore[assignment]
+            if how == "sync" and number == WELL_FROM:
+                os.fsync, os.fdatasync = kept
+                await recovered(node)
             if how == "clock" and number in (100, 200, 300):
                 jump = {100: -86_400.0, 200: 86_400.0, 300: 0.0}[number]
                 reading.time = lambda jump=jump: time.time() + jump  # type: ignore[attr-defined]

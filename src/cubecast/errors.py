@@ -66,7 +66,8 @@ class RequestFailed(CubecastError):  # noqa: N818 - the other side's failure, to
 
 
 class PartlyPublished(CubecastError):  # noqa: N818 - names what happened
-    """The first messages of a list were published, `args[1]` of them; the rest was not, for the reason in the text."""
+    """The first messages of a list were published, `args[1]` of them; the next was not, for the reason in the text,
+    which says what is known of those behind it."""
 
 
 class NotDurable(CubecastError):  # noqa: N818 - a state, not an accident

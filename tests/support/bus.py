@@ -109,6 +109,9 @@ class BusPort:
         left.set_result(any(wire.matches(topic) for port in self._bus.ports for wire in port.wires.values()))
         return left
 
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        return None
+
     def has_room(self, topic: Topic) -> bool:
         return self.open_room.is_set()
 

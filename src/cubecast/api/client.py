@@ -86,30 +86,50 @@ class Client:
         `PartlyPublished` says how many.
         """
         sealed = seal_all(batch)
-        accepted = done = 0
+        accepted, done = [], 0
         if wait is not None:
             await self._check(wait, topic, timeout)
         for chunk in pieces(sealed):
             try:
                 if not self._port.has_room(topic):
                     await self._room(topic, timeout, done)
-                accepted = self._port.publish(topic, chunk)
+                last = self._port.publish(topic, chunk)
             except CubecastError as error:
                 if not done:
                     raise
                 why = str(error).removesuffix(". Nothing was published")
                 text = f"{topic}: the first {done} of {len(sealed)} messages were published, the rest was not: {why}"
                 raise PartlyPublished(text, done) from None
+            accepted.append(range(last - len(chunk) + 1, last + 1))
             done += len(chunk)
         if wait is not None and sealed:
-            try:
-                await self._reached(wait, topic, accepted, timeout)
-            except BadInput as error:
-                if done == len(chunk):
-                    raise
-                why = str(error).removesuffix(". Nothing was published")
-                text = f"{topic}: the last ones of {done} messages were refused, the first may have been published"
-                raise OutcomeUnknown(f"{text}: {why}") from None
+            await self._all_reached(wait, topic, accepted, timeout)
+
+    async def _all_reached(self, wait: Wait, topic: str, accepted: list[range], timeout: float | None) -> None:
+        """Every piece, though only the last is waited for: what came before it was refused earlier, or is there too."""
+        try:
+            await self._reached(wait, topic, accepted[-1][-1], timeout)
+        except BadInput as error:
+            if len(accepted) == 1 and (self._port.doubt(accepted[0]) or (accepted[0][0],))[0] == accepted[0][0]:
+                raise  # a piece that travelled whole
+            self._tell_doubts(topic, accepted, error)
+        else:
+            self._tell_doubts(topic, accepted, None)
+
+    def _tell_doubts(self, topic: str, accepted: list[range], last: BadInput | None) -> None:
+        many, before = sum(map(len, accepted)), 0
+        for piece in accepted:
+            doubt = self._port.doubt(piece)
+            if doubt is not None:
+                before += doubt[0] - piece.start
+                why = str(doubt[1]).removesuffix(". Nothing was published")
+                if isinstance(doubt[1], OutcomeUnknown):
+                    raise OutcomeUnknown(f"{topic}: {before} of {many} messages were published, then {why}") from None
+                text = f"{topic}: the first {before} of {many} messages were published, of the rest not all: {why}"
+                raise PartlyPublished(text, before) from None
+            before += len(piece)
+        if last is not None:
+            raise OutcomeUnknown(f"{topic}: of {many} messages some were refused: {last}") from None
 
     async def stable(self, topic: str, *, timeout: float | None = None) -> None:
         """Wait until everything published here on the topic reached everybody it is for."""

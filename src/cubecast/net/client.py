@@ -240,6 +240,9 @@ class ClientPort:
         self._publications.flush()
         return self._advertisements.unadvertise(topic)
 
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        return self._publications.doubt(accepted)
+
     def has_room(self, topic: Topic) -> bool:
         """One budget for all topics: they share the connection."""
         return self._publications.has_room

@@ -280,6 +280,9 @@ class LocalPort:
         """Was anything published on it here?"""
         return topic in self._outgoing
 
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        return None  # what this port accepts is published, and whoever waits for it is told of everything before it
+
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
         return out is None or out.has_room

@@ -102,6 +102,10 @@ class Port(Protocol):
 
     def unadvertise(self, topic: Topic) -> Awaitable[None]: ...
 
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        """Of messages that were accepted under these numbers: the first that was refused since, or of which nobody can
+        know any more whether it was published, and why."""
+
     def has_room(self, topic: Topic) -> bool:
         """Is there budget for another publication on the topic?"""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from cubecast.net.patterns import check_topic
 
 BUDGET = 4 << 20
 """Bytes published and not taken by a node, before publishers wait."""
+DOUBTS_REMEMBERED = 1_000
 _ERRORS: dict[str, type[CubecastError]] = {
     kind.__name__: kind for kind in (BadInput, NotDurable, NotPermitted, OutcomeUnknown)
 }
@@ -31,6 +33,8 @@ class RemotePublications:
         self._is_dirty = False
         self._requests = 0
         self._asked: dict[int, tuple[float, asyncio.Future[Any]]] = {}
+        self._doubts: deque[tuple[range, CubecastError]] = deque(maxlen=DOUBTS_REMEMBERED)
+        """The last messages that were refused, or were sent to a node that is gone."""
         self._logged: set[Topic] = set()
         """Topics that the present node is known to log."""
         self.max_payload = MAX_PAYLOAD
@@ -103,6 +107,12 @@ class RemotePublications:
         answer.add_done_callback(lambda future: self._learn(topic, future))
         return answer
 
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        found = [
+            (max(accepted.start, those.start), error) for those, error in self._doubts if _overlap(accepted, those)
+        ]
+        return min(found, key=lambda one: one[0], default=None)
+
     def _learn(self, topic: Topic, answer: asyncio.Future[None]) -> None:
         if not answer.cancelled() and answer.exception() is None:
             self._logged.add(topic)
@@ -143,6 +153,7 @@ class RemotePublications:
     def on_taken(self, message: Taken) -> None:
         those = self._outbox.taken(message.number)
         if message.refused is not None:
+            self._doubts.append((those, BadInput(message.refused)))
             self._on_refused(message.refused)
             for accepted, future in list(self._asked.values()):
                 if accepted in those and not future.done():
@@ -171,7 +182,10 @@ class RemotePublications:
                 future.set_exception(error)
 
     def connection_lost(self, node: str) -> Uncertain:
+        before = self._outbox.base
         uncertain = self._outbox.connection_lost()
+        gone = OutcomeUnknown(f"the connection to {node} broke; what it got may have been published")
+        self._doubts.append((range(before + 1, self._outbox.base + 1), gone))
         self._logged.clear()
         for accepted, future in list(self._asked.values()):
             if accepted <= self._outbox.base and not future.done():
@@ -201,3 +215,7 @@ class RemotePublications:
             self._room.set_result(None)
         if self._drained is not None and not self._drained.done() and self._outbox.is_empty:
             self._drained.set_result(None)
+
+
+def _overlap(one: range, other: range) -> bool:
+    return max(one.start, other.start) < min(one.stop, other.stop)

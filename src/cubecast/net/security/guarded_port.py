@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from cubecast.errors import NotPermitted
+from cubecast.errors import CubecastError, NotPermitted
 from cubecast.ids import Topic
 from cubecast.net.log.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.log.since import PublisherCut, Since
@@ -103,6 +103,9 @@ class GuardedPort:
     async def unadvertise(self, topic: Topic) -> None:
         self.principal.check(Action.PUBLISH, topic)
         await self._port.unadvertise(topic)
+
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        return self._port.doubt(accepted)
 
     def has_room(self, topic: Topic) -> bool:
         """Also: has the client published no more than its share?"""
