@@ -54,14 +54,17 @@ async def until_end(subscription):
 
 def test_a_piece_that_went_to_a_node_that_is_gone_is_told(tmp_path):
     async def main():
-        async with Node(**FAST) as one, Node(join=[one.address], **FAST) as other:
-            async with connect(one.address, other.address) as client:
-                outbox = client._port._publications._outbox
-                outbox._credit = 1  # one piece at a time
-                waiting = asyncio.ensure_future(client.publish_batch("t", range(MESSAGES), wait="stable"))
-                await until(lambda: outbox.sent)
-                client._port._connection.abort("as if its node had gone")
-                with pytest.raises(OutcomeUnknown, match="may have been published"):
-                    await waiting
+        async with (
+            Node(**FAST) as one,
+            Node(join=[one.address], **FAST) as other,
+            connect(one.address, other.address) as client,
+        ):
+            outbox = client._port._publications._outbox
+            outbox._credit = 1  # one piece at a time
+            waiting = asyncio.ensure_future(client.publish_batch("t", range(MESSAGES), wait="stable"))
+            await until(lambda: outbox.sent)
+            client._port._connection.abort("as if its node had gone")
+            with pytest.raises(OutcomeUnknown, match="may have been published"):
+                await waiting
 
     run(main())
