@@ -13,7 +13,7 @@ COMPILED := $(CURDIR)/out/compiled
 RUNS_COMPILED := tests/protocol tests/scripts tests/wire tests/api tests/net tests/sim
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java browser compiler demo test test-all test-compiled compiled check format mutants bench audit build lock clean
+.PHONY: help setup java browser compiler demo paper test test-all test-compiled compiled check format mutants bench audit build lock clean
 
 help:                ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ compiler: setup      ## check for a C compiler (the compiled build is tested), i
 
 demo: setup java     ## the main job, end to end
 	$(BIN)/cubecast demo
+
+paper: setup java    ## every claim of the papers evaluated, goes on where it was stopped, and the page: out/paper/report.html
+	$(BIN)/cubecast reproduce --out out/paper || [ $$? -eq 1 ]
+	$(BIN)/cubecast report out/paper
 
 test: setup java browser compiler ## everything but the slow tests, under 12 minutes on two cores
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"

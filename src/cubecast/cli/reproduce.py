@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from time import monotonic
 
 import click
 
@@ -11,7 +12,7 @@ from cubecast.cli.screen import output
 from cubecast.errors import BadInput
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import described
-from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes
+from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes, kept, on_spark
 from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
 from cubecast.report.ledger import print_claims, print_readings, print_reproduction
 
@@ -29,9 +30,10 @@ Example:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--runs", type=int, help="Runs per point; by default as many as in the paper.")
 @click.option("--quick", is_flag=True, help="Small sizes only, in seconds instead of minutes.")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory to write results to, for `cubecast report`.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory to write or resume, for `cubecast report`.")
 @click.option("--list", "only_list", is_flag=True, help="Name every claim; run nothing.")
 @click.option("--readings", is_flag=True, help="Compare all readings of the paper's model instead.")
+@click.option("--master", help="Run the points as tasks of this Spark master instead of processes of this machine.")
 @seed_option
 @json_option
 @click.pass_context
@@ -43,13 +45,15 @@ def reproduce(
     out: Path | None,
     only_list: bool,
     readings: bool,
+    master: str | None,
     seed: int,
     as_json: bool,
 ) -> None:
     """Run experiments and print the claims ledger: paper, ours, difference, verdict.
 
     NAME is an experiment, a claim such as PS-F56a, or a place such as "Table 4.1"; by default all of them. What a claim
-    or place needs is run whole, and what was asked for is printed.
+    or place needs is run whole, and what was asked for is printed. A run that is stopped goes on where it was when
+    it is started again with the same --out.
 
     With --quick an experiment takes from seconds to a minute or two; in full, with the paper's sizes and runs, from
     minutes to hours. It says how many points are done as it goes on.
@@ -66,14 +70,16 @@ def reproduce(
     if only_list:
         _list(chosen, as_json)
         return
+    runner = _runner(master, out)
     reports = []
     for name, rows in chosen.items():
         with stages(f"reproducing {name}") as tell:
-            reports.append(only(find_experiment(name)(effort, _telling(name, tell)).to_json(), rows))
+            report = find_experiment(name)(effort, _telling(name, tell, runner)).to_json()
+        reports.append(only(report, rows))
         if not as_json:
             print_reproduction(output, reports[-1])
         if out is not None:
-            write_reproduction(reports[-1], out)
+            write_reproduction(report, out)
     if as_json:
         print_json({"experiments": reports})
     context.exit(VIOLATED if any(report["unexplained"] for report in reports) else OK)
@@ -89,12 +95,23 @@ def _list(chosen: dict[str, set[str]], as_json: bool) -> None:
         print_claims(output, listed)
 
 
-def _telling(name: str, tell: Callable[[str], None]) -> Runner:
-    """Says how many points of each part are done."""
+def _runner(master: str | None, out: Path | None) -> Runner:
+    runner: Runner = in_processes
+    if master is not None:
+        from cubecast.pipeline.session import spark_session  # takes a second, and needs an extra
+
+        runner = on_spark(spark_session(master))
+    return runner if out is None else kept(runner, out / "points")
+
+
+def _telling(name: str, tell: Callable[[str], None], runner: Runner = in_processes) -> Runner:
+    """Says how many points of each part are done, and how long the rest of the part will take."""
 
     def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
-        for done, figures in enumerate(in_processes(function, points), 1):
-            tell(f"reproducing {name}: {done} of {len(points)} points")
+        started = monotonic()
+        for done, figures in enumerate(runner(function, points), 1):
+            left = (monotonic() - started) / done * (len(points) - done)
+            tell(f"reproducing {name}: {done} of {len(points)} points, about {left:.0f} s left in this part")
             yield figures
 
     return run

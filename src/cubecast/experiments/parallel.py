@@ -1,9 +1,19 @@
-"""Runs the points of an experiment: one process per core, or whatever takes a function and a list of points."""
+"""Runs the points of an experiment: one process per core, or as Spark tasks; and keeps what is done, to go on later."""
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, TypeAlias
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import cubecast
+from cubecast.errors import BadInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Point: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = dict[str, Any]
@@ -19,3 +29,72 @@ def in_processes(function: PointFunction, points: Sequence[Point]) -> Iterator[F
 
 def here(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
     return map(function, points)
+
+
+def on_spark(session: "SparkSession") -> Runner:
+    """A task for each point."""
+
+    def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+        yield from session.sparkContext.parallelize(list(points), len(points)).map(function).collect()
+
+    return run
+
+
+def kept(runner: Runner, directory: Path) -> Runner:
+    """Figures that the same sources computed for the same point before are read; others are run and written down."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{directory} cannot be written: {error.strerror}") from None
+
+    def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+        files = [directory / f"{_key(function, point)}.json" for point in points]
+        known = [_read(file) for file in files]
+        missing = [point for point, figures in zip(points, known, strict=True) if figures is None]
+        fresh = runner(function, missing) if missing else iter(())
+        for file, figures in zip(files, known, strict=True):
+            if figures is None:
+                figures = next(fresh)
+                _write(file, figures)
+            yield figures
+
+    return run
+
+
+def _key(function: PointFunction, point: Point) -> str:
+    described = json.dumps(point, sort_keys=True, default=repr)
+    name = f"{function.__module__}.{function.__qualname__}"
+    return blake2b(f"{_sources()} {name} {described}".encode(), digest_size=16).hexdigest()
+
+
+@cache
+def _sources() -> str:
+    """Other sources may give other figures."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(cubecast.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(file: Path) -> Figures | None:
+    try:
+        figures: Figures = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return figures
+
+
+def _write(file: Path, figures: Figures) -> None:
+    """Whole or not at all; what JSON would change is computed again rather than kept."""
+    text = json.dumps(figures)
+    if json.loads(text) == _as_lists(figures):
+        unfinished = file.with_suffix(".unfinished")
+        unfinished.write_text(text)
+        unfinished.replace(file)
+
+
+def _as_lists(value: Any) -> Any:
+    """Tuples as lists: that is all JSON may change."""
+    if isinstance(value, dict):
+        return {key: _as_lists(one) for key, one in value.items()}
+    return [_as_lists(one) for one in value] if isinstance(value, (list, tuple)) else value

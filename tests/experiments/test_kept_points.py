@@ -1,0 +1,64 @@
+"""A reproduction that was stopped goes on where it was, and only from figures of the same sources."""
+
+import pytest
+
+from cubecast.experiments import parallel
+from cubecast.experiments.parallel import here, kept, on_spark
+from cubecast.experiments.vcube_pb import figure_3
+
+CALLS: list[int] = []
+POINTS = [{"x": x} for x in range(4)]
+
+
+def square(point):
+    CALLS.append(point["x"])
+    if point["x"] == 2 and len(CALLS) == 3:
+        raise KeyboardInterrupt
+    return {"square": point["x"] ** 2, "pair": (1, 2)}
+
+
+def by_number(point):
+    CALLS.append(point["x"])
+    return {point["x"]: 1}
+
+
+@pytest.fixture(autouse=True)
+def _no_calls():
+    CALLS.clear()
+
+
+def test_what_was_done_is_not_done_again(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        list(kept(here, tmp_path)(square, POINTS))
+    assert CALLS == [0, 1, 2]
+    figures = list(kept(here, tmp_path)(square, POINTS))
+    assert CALLS == [0, 1, 2, 2, 3]
+    assert [one["square"] for one in figures] == [0, 1, 4, 9]
+    assert list(kept(here, tmp_path)(square, POINTS)) == [one | {"pair": [1, 2]} for one in figures]
+    assert len(CALLS) == 5
+
+
+def test_other_sources_compute_again(tmp_path, monkeypatch):
+    list(kept(here, tmp_path)(square, POINTS[:1]))
+    monkeypatch.setattr(parallel, "_sources", lambda: "others")
+    list(kept(here, tmp_path)(square, POINTS[:1]))
+    assert CALLS == [0, 0]
+
+
+def test_a_torn_file_is_computed_again(tmp_path):
+    list(kept(here, tmp_path)(square, POINTS[:1]))
+    (file,) = tmp_path.iterdir()
+    file.write_text('{"squ')
+    assert next(kept(here, tmp_path)(square, POINTS[:1]))["square"] == 0
+
+
+def test_what_json_would_change_is_not_kept(tmp_path):
+    for _ in range(2):
+        assert list(kept(here, tmp_path)(by_number, POINTS[1:2])) == [{1: 1}]
+    assert CALLS == [1, 1]
+
+
+@pytest.mark.spark
+def test_spark_computes_the_same(spark):
+    points = [{"placement": placement, "nodes": 16, "seed": 1} for placement in figure_3.GROWING]
+    assert list(on_spark(spark)(figure_3.run, points)) == list(here(figure_3.run, points))
