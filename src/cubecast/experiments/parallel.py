@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from hashlib import blake2b
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import cubecast
 from cubecast.errors import BadInput
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def kept(runner: Runner, directory: Path) -> Runner:
         raise BadInput(f"{directory} cannot be written: {error.strerror}") from None
 
     def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
-        files = [directory / f"{_key(function, point)}.json" for point in points]
-        known = [_read(file) for file in files]
+        places = [directory / f"{_key(function, point)}.json" for point in points]
+        known = [_read(file) for file in places]
         missing = [point for point, figures in zip(points, known, strict=True) if figures is None]
         fresh = runner(function, missing) if missing else iter(())
-        for file, figures in zip(files, known, strict=True):
+        for file, figures in zip(places, known, strict=True):
             if figures is None:
                 figures = next(fresh)
                 _write(file, figures)
@@ -71,7 +71,7 @@ def _key(function: PointFunction, point: Point) -> str:
 def _sources() -> str:
     """Other sources may give other figures."""
     digest = blake2b(digest_size=16)
-    for path in sorted(Path(cubecast.__file__).parent.rglob("*.py")):
+    for path in sorted(Path(str(files("cubecast"))).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
