@@ -1,12 +1,15 @@
 """Settings of a node that cannot work are refused before anything is done."""
 
+from enum import Enum
+
 import pytest
 
 from cubecast.errors import BadInput
 from cubecast.net.addresses import Address
 from cubecast.net.config import NodeConfig
 from cubecast.net.outgoing import ENOUGH
-from cubecast.protocol.families import find
+from cubecast.net.settings.fields import leaves
+from cubecast.protocol.families import DEFAULT_PROTOCOL, find
 from support.cluster import cluster
 from support.running import run
 
@@ -81,3 +84,19 @@ def test_the_smallest_and_the_largest_batches_work(most):
             assert [(await heard.next(30)).data for _ in range(3000)] == list(range(3000))
 
     run(main())
+
+
+def test_settings_that_are_parameters_of_the_protocol_agree_with_its_declaration():
+    """Both are documented; where they differ, one of the two lies."""
+    family, known = find(DEFAULT_PROTOCOL), leaves(NodeConfig)
+    shared = [name for name in family.settings if name in known]
+    assert {"window", "eager", "retry", "ack_delay", "patience", "max_batch"} <= set(shared)
+    for name in shared:
+        declared, setting = family.settings[name], known[name]
+        live = declared.live.value == "on" if isinstance(declared.live, Enum) else declared.live
+        assert setting.default == live, name
+        if setting.limits.least is not None:
+            assert setting.limits.least >= declared.least, name
+        if setting.limits.most is not None:
+            assert setting.limits.most <= declared.most, name
+        assert setting.limits.unit == {"time": "seconds"}.get(declared.unit, declared.unit), name

@@ -1,6 +1,7 @@
 """What is no trace, or none of this version, is refused with one clear line before or while Spark reads it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ from cubecast.errors import BadInput, TraceError
 from cubecast.pipeline.layout import file_footer
 from cubecast.pipeline.staging import checked_properties, find_runs
 from cubecast.pipeline.verify import verify
-from cubecast.trace.reader import read_trace
+from cubecast.trace.event import Event
+from cubecast.trace.reader import Trace, read_trace
 from cubecast.trace.schema import ADDED, RUN_FILE, SCHEMA_VERSION
 from support.agreeing import write_trace
 from support.model_traces import ALL_PROMISES, clean_trace
@@ -131,6 +133,15 @@ def test_older_versions_are_judged_as_today(tmp_path: Path, version: int):
         assert judged[0].properties == judged[1].properties, f"seed {seed}"
         inside = [[(e.seq, e.messages) for e in read_trace(place).events] for place in (older, today)]
         assert inside[0] == inside[1], f"seed {seed}"
+
+
+def test_ids_of_more_than_31_bits_are_refused_by_name_and_judged_by_the_checker(run: Path, tmp_path: Path):
+    trace = clean_trace(1)
+    only = [Event(event.node + 2**40, *event[1:]) for event in trace.events if event.kind == "quiescent"]
+    place = write_trace(tmp_path / "wide", Trace(replace(trace.info, nodes=None), only))
+    both = verify(None, [run, place]).runs
+    assert both[0].verdict == "VALID" and "more than 31 bits" in str(both[1].refused)
+    assert {event.node for event in read_trace(place).events} == {event.node for event in only}
 
 
 def test_a_trace_of_today_must_have_todays_columns(run: Path):

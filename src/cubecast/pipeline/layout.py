@@ -48,6 +48,9 @@ def file_footer(run: int, name: str, path: str, version: int) -> list[dict[str, 
             if refusal:
                 return [where | {"refusal": refusal}]
             metadata = file.metadata
+            if _has_wide_ids(metadata):
+                told = f"{path} has node ids of more than 31 bits, which `cubecast check` judges and this does not"
+                return [where | {"refusal": told}]
             return [
                 where | {"group": group} | _group(metadata.row_group(group), name)
                 for group in range(metadata.num_row_groups)
@@ -79,6 +82,19 @@ def _fits(kind: str, found: pa.DataType) -> bool:
     if kind == "double":
         return bool(pa.types.is_floating(found) or pa.types.is_integer(found) or pa.types.is_null(found))
     return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_null(found))
+
+
+def _has_wide_ids(metadata: Any) -> bool:
+    """Publishers are kept as one number with their incarnation: ids must leave room for that."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for place in range(row_group.num_columns):
+            column = row_group.column(place)
+            if column.path_in_schema in ("node", "source") or column.path_in_schema.endswith(".source"):
+                told = column.statistics
+                if told is not None and told.has_min_max and not -(2**31) <= told.min <= told.max < 2**31:
+                    return True
+    return False
 
 
 def _group(group: Any, name: str) -> dict[str, Any]:
