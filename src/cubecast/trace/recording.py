@@ -145,7 +145,7 @@ class Recording:
 
     def packet(self, kind: Kind, now: float, peer: NodeId, packet: Packet, *where: int) -> None:
         """`where`: the packet's number and hops, where the driver knows them."""
-        batches = [(one.topic, *one.first, one.messages) for one in packet.carried()]
+        batches = [(one.topic, *one.first, one.messages) for one in packet.carried()] if packet.publication else ()
         self._write(kind, now, peer, batches, None if packet.frame is None else len(packet.frame), *where)
 
     def _reincarnate(self, now: float, incarnation: int, topics: Iterable[Topic]) -> None:

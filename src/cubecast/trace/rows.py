@@ -14,6 +14,7 @@ from cubecast.trace.schema import Kind
 RUN, BASE, OFF = "run", "base", "off"
 """Lines that are no rows: the protocol; what was before a journal; that it was switched off."""
 LINES: Final = frozenset(map(str, Kind)) | {RUN, BASE, OFF}
+_PACKETS: Final = frozenset({Kind.SEND, Kind.RECEIVE})
 _ENDS: Final = frozenset({Kind.STOP, Kind.QUIESCENT, Kind.CRASH})
 
 
@@ -43,12 +44,13 @@ class Unfolding:
     def unfold(self, kind: str, time: float, values: Sequence[Any]) -> Iterator[Event]:
         """The rows that one line stands for."""
         self.time = time
+        if kind in _PACKETS and type(values[1]) in (list, tuple):  # most lines; matching costs more than what is done
+            yield self._packet(kind, *values)
+            return
         match kind, values:
             case Kind.DELIVER, [topic, source, incarnation, first, count, *told]:
                 for counter, digest in enumerate(_digests(told, count), first):
                     yield self.row(kind, topic, source, incarnation, counter, digest=digest)
-            case ((Kind.SEND | Kind.RECEIVE), [peer, list() | tuple() as batches, size, *where]):
-                yield self._packet(kind, peer, batches, size, *where)
             case Kind.PUBLISH, [topic, first, count, deps, *told]:
                 yield from self._published(topic, first, count, deps, told)
             case Kind.ACKNOWLEDGED, [topic, last]:
@@ -113,15 +115,21 @@ class Unfolding:
         hops: int | None = None,
     ) -> Event:
         """The first message is named where all are of one batch; topics stand at the messages where they differ."""
-        topics = {batch[0] for batch in batches}
-        topic = next(iter(topics)) if len(topics) == 1 else None
+        if not batches:
+            return self.row(kind, None, None, None, None, None, peer, packet, (), size, hops)
+        topic: Topic | None = batches[0][0]
+        if len(batches) == 1:
+            _, source, incarnation, first, count = batches[0]
+            inside = tuple([Inside(source, incarnation, counter) for counter in range(first, first + count)])
+            return self.row(kind, topic, source, incarnation, first, None, peer, packet, inside, size, hops)
+        if any(batch[0] != topic for batch in batches):
+            topic = None
         inside = tuple(
             Inside(source, incarnation, counter, None if topic is not None else name)
             for name, source, incarnation, first, count in batches
             for counter in range(first, first + count)
         )
-        named = batches[0][1:4] if len(batches) == 1 else (None, None, None)
-        return self.row(kind, topic, *named, None, peer, packet, inside, size, hops)
+        return self.row(kind, topic, None, None, None, None, peer, packet, inside, size, hops)
 
     def _own(self, first: int, last: int) -> Iterator[MessageId]:
         for counter in range(first, last + 1):
