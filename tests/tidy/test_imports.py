@@ -31,7 +31,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cli": LABORATORY,
     "__main__": ("cli",),
     "sync": ("api",),
-    "spark": (*BASE, "api", "net"),  # an application of living nodes, not a judge: nothing of `pipeline`
+    "spark": (
+        *BASE,
+        "api",
+        "net",
+        "pipeline",
+        "trace.schema",
+    ),  # what notebooks import
 }
 ANYBODY = ("__version__",)
 ON_THEIR_OWN = {

@@ -173,9 +173,14 @@ class Verification:
 
     def write(self, directory: Path) -> None:
         """`witnesses`, every finding that counts, and `verdicts`, a row per run and property, as Parquet below here."""
-        for name, rows, schema in (("witnesses", self._findings(), WITNESS), ("verdicts", self._verdicts(), VERDICT)):
+        for name, table in self.tables().items():
             (directory / name).mkdir(parents=True)
-            pq.write_table(pa.Table.from_batches([batch_of(rows, schema)]), directory / name / "part-00000.parquet")
+            pq.write_table(table, directory / name / "part-00000.parquet")
+
+    def tables(self) -> dict[str, pa.Table]:
+        """`witnesses`, every finding that counts, and `verdicts`, a row per run and property."""
+        told = (("witnesses", self._findings(), WITNESS), ("verdicts", self._verdicts(), VERDICT))
+        return {name: pa.Table.from_batches([batch_of(rows, schema)]) for name, rows, schema in told}
 
     def _findings(self) -> list[dict[str, Any]]:
         return [_where(run) | finding for run in self.runs for finding in run.witnesses]
