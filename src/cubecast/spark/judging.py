@@ -1,8 +1,8 @@
 """The judges and the metrics for notebooks and jobs: traces as DataFrames of a session that is there already.
 
-    events = spark.read.format("delta").load("lake/trace")
+    events = spark.read.format("iceberg").load("lake.trace")
     verification = verify(spark, events, headers=[json.loads(header)])
-    verdicts(spark, verification).write.format("delta").mode("append").save("lake/verdicts")
+    verdicts(spark, verification).writeTo("lake.verdicts").append()
 
 Up to two million rows are brought to this process, which works in every kind of session, Spark Connect too. More are
 laid out by Spark below `staging`, a directory that driver and executors share, and judged there; that needs a classic
