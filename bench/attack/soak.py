@@ -27,7 +27,7 @@ from typing import Any
 from bench.attack.accidents import APPLICATION, settled
 from bench.attack.clients import leaving
 from bench.attack.rows import Row, table
-from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
+from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster, NotAtRest
 from cubecast.experiments.live_faults.link_proxy import Conditions
 from cubecast.experiments.live_faults.recorded import judge, load
 from cubecast.net.addresses import Address
@@ -92,7 +92,7 @@ async def soak(minutes: float, seed: int, directory: Path) -> tuple[Row, list[di
     chance, row, samples = random.Random(seed), Row("soak"), []
     config = ClusterConfig(
         members=MEMBERS, seed=seed, directory=directory, module=APPLICATION, patience=PATIENCE, round_length=0.5,
-        topics=("talk.0", "talk.1"), retry=0.5,
+        topics=("talk.0", "talk.1"), retry=0.5, start_timeout=REST,
     )  # fmt: skip
     happened: dict[str, int] = {}
     async with LiveCluster(config) as cluster:
@@ -100,6 +100,8 @@ async def soak(minutes: float, seed: int, directory: Path) -> tuple[Row, list[di
         print(f"at first   {shown(first)}", flush=True)
         for number in range(STEADY):
             await come_and_go(cluster.addresses[number], chance)
+            with suppress(NotAtRest):  # a busy machine takes its time; who is still at it is seen in the samples
+                await cluster.drain(REST)
         await cluster.publish(RATE)
         began = time.monotonic()
         step = min(60.0, minutes * 60 / 12)

@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 
 from cubecast.net.web import pages
+from support.cluster import cluster
 from support.running import run
 from support.websockets import endpoint
 
@@ -61,11 +62,15 @@ def test_pages_are_served_with_a_policy_and_known_ones_are_not_sent_again():
 
 
 def test_one_file_is_for_pages_of_any_origin_and_no_other():
+    """Of a whole node: its gate refuses what pages of others ask for before anything is served."""
+
     async def main():
-        async with endpoint() as node, aiohttp.ClientSession() as session:
+        async with cluster(1, http="127.0.0.1:0") as (node,), aiohttp.ClientSession() as session:
             for path in sorted(pages.paths()):
-                async with session.get(node.origin + path, headers={"Origin": "https://app.example"}) as answer:
+                url = f"http://{node.http_address}{path}"
+                async with session.get(url, headers={"Origin": "https://app.example"}) as answer:
                     allowed = answer.headers.get("Access-Control-Allow-Origin")
-                    assert allowed == ("*" if path == "/cubecast.min.js" else None), path
+                    expected = (200, "*") if path == "/cubecast.min.js" else (403, None)
+                    assert (answer.status, allowed) == expected, path
 
     run(main())

@@ -20,6 +20,8 @@ WEBSOCKET = "/ws"
 """Decides itself: which pages may come is a setting, and who somebody is stands in the first message."""
 OPEN = frozenset({"/healthz", "/readyz", WEBSOCKET}) | pages.paths()
 """Asked by machines that hold no secrets and browsers that say later who uses them; the answers hold none either."""
+FOR_ANY_PAGE = frozenset({WEBSOCKET, *(f"/{name}" for name in pages.FOR_ANY_PAGE)})
+"""What pages of other origins may ask for."""
 READING = ("GET", "HEAD")
 
 
@@ -53,7 +55,8 @@ class Gate:
             # A foreign name that was made to point here, so that a browser takes us for its page's own server.
             raise web.HTTPForbidden(text=f"this node serves loopback only and is not called {visible(host)}\n")
         origin = request.headers.get("Origin")
-        if origin is not None and request.path != WEBSOCKET and split_origin(origin).netloc != request.host:
+        is_foreign = origin is not None and split_origin(origin).netloc != request.host
+        if is_foreign and request.path not in FOR_ANY_PAGE:
             raise web.HTTPForbidden(text="this page belongs to somebody else\n")
         reason = self.decide(request, need_of(request))
         if reason is not None:
