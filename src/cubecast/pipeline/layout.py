@@ -25,6 +25,7 @@ Chunk: TypeAlias = list[dict[str, Any]]
 """Parts of files that are read at once: whole nodes, few enough rows."""
 FLAGS = ("deps", "cuts", "digests", "contents", "filters", "attributes")
 """Which of the columns that are often empty a row group fills."""
+_IDS = ("node", "source", *(f"{name}.list.element.source" for name in ("deps", "cut", "messages")))
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -48,13 +49,15 @@ def file_footer(run: int, name: str, path: str, version: int) -> list[dict[str, 
             if refusal:
                 return [where | {"refusal": refusal}]
             metadata = file.metadata
-            if _has_wide_ids(metadata):
-                told = f"{path} has node ids of more than 31 bits, which `cubecast check` judges and this does not"
-                return [where | {"refusal": told}]
-            return [
+            groups = [
                 where | {"group": group} | _group(metadata.row_group(group), name)
                 for group in range(metadata.num_row_groups)
             ]
+            wide = [group.pop("wide") for group in groups]
+            if any(wide):
+                told = f"{path} has node ids of more than 31 bits, which `cubecast check` judges and this does not"
+                return [where | {"refusal": told}]
+            return groups
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         return [where | {"damage": f"{path} is not a complete Parquet file ({reason}); it was cut short or damaged"}]
@@ -84,17 +87,10 @@ def _fits(kind: str, found: pa.DataType) -> bool:
     return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_null(found))
 
 
-def _has_wide_ids(metadata: Any) -> bool:
+def _is_wide(column: Any) -> bool:
     """Publishers are kept as one number with their incarnation: ids must leave room for that."""
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for place in range(row_group.num_columns):
-            column = row_group.column(place)
-            if column.path_in_schema in ("node", "source") or column.path_in_schema.endswith(".source"):
-                told = column.statistics
-                if told is not None and told.has_min_max and not -(2**31) <= told.min <= told.max < 2**31:
-                    return True
-    return False
+    told = column.statistics
+    return bool(told is not None and told.has_min_max and not -(2**31) <= told.min <= told.max < 2**31)
 
 
 def _group(group: Any, name: str) -> dict[str, Any]:
@@ -106,6 +102,7 @@ def _group(group: Any, name: str) -> dict[str, Any]:
         "low": int(low),
         "high": int(high),
         "own": _span(columns["run"]) == (name, name),
+        "wide": any(_is_wide(columns[one]) for one in _IDS if one in columns),
         # An empty list is a statement too, and a null inside one is damage; statistics tell neither from a list that
         # is null itself: believe the kinds.
         "deps": _filled(columns, "deps") or _among(kinds, Kind.PUBLISH),
