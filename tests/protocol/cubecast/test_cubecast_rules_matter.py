@@ -205,3 +205,19 @@ def test_who_gave_way_to_a_side_does_not_join_the_other_again():
     assert not welcomed_by_the_losing_side().is_active
     with planted.losers_joined_again():
         assert welcomed_by_the_losing_side().is_active
+
+
+def test_those_who_only_join_do_not_count_as_companions():
+    """Node 3 began when nobody answered who takes part, with two that join: it does not expel two that take part."""
+    machine = Cubecast(3, Parameters(3, founders=0b111111, ids=0b111111), incarnation=1)
+    machine.on_start(0.0)
+    for peer in (4, 5):
+        known = (Standing(3, 1, True), Standing(peer, 1, True))
+        machine.on_packet(0.0, peer, Welcome(1, (), 1, False, known))
+    machine.on_timer(5000.0, Timer.ALONE)
+    assert machine.is_active and machine.living == [3, 4, 5]
+    welcome = Welcome(0, (), 1, True, (Standing(0, 0, True), Standing(3, 1, True)))
+    assert sent_to(0, machine.on_packet(5001.0, 0, welcome)) == [Obituary(1, (), 0, bitmap(0b1000), stranger=True)]
+    for peer in (4, 5):
+        machine.on_packet(5002.0, peer, Introduction(1, (), 1, True))
+    assert sent_to(0, machine.on_packet(5003.0, 0, welcome))[0].alive == bitmap(0b111000)

@@ -16,6 +16,8 @@ class Joining:
         """Mask of those this process knew of when it began; 0: nobody, or it began long ago."""
         self._told: dict[NodeId, dict[NodeId, Incarnation]] = {}
         """Per node that welcomed us, the verdicts it knew."""
+        self.idle = 0
+        """Mask of those who welcomed us while they were joining themselves."""
         self.is_sure = False
         """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience; or
         everybody we knew of when we began joins as we do, and nobody else is known to them."""
@@ -26,6 +28,7 @@ class Joining:
 
     def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
         self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
+        self.idle = self.idle & ~(1 << sender) | (not active) << sender
         self._named |= sum(1 << node for node, _, alive in nodes if alive)
         self.is_sure = self.is_sure or active or self._all_begin
 

@@ -73,6 +73,8 @@ class Lifetime:
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
         self.inquiry = OpenInquiry(self.context)
+        self._idle = 0
+        """Mask of the nodes that were joining when this one began, and did not say yet that they take part."""
         self._heard_of = 0
         """Mask of the nodes this one heard of since it takes part; each says once that it began knowing this one."""
 
@@ -173,8 +175,8 @@ class Lifetime:
         """Known to everybody who lives: take part. Nothing of those who died before was meant for us."""
         assert self.joining is not None
         news = self.joining.news()
+        self._heard_of, self._idle = 0, self.joining.idle
         self.joining = None
-        self._heard_of = 0
         self._introduce(self.context.registry.others, known=True)
         self.context.closed.update(self.context.registry.faulty())
         for life in news:
@@ -197,6 +199,11 @@ class Lifetime:
         """
         return self._heard_of & self.context.registry.others
 
+    @property
+    def companions(self) -> int:
+        """Mask of those who take part with this node, itself included, as far as it knows."""
+        return self.context.registry.alive & ~self._heard_of & ~self._idle
+
     def ask_unmet(self) -> None:
         self._introduce(self.unmet, known=False)
 
@@ -205,6 +212,7 @@ class Lifetime:
             return
         if packet.known:
             self._heard_of &= ~(1 << sender)
+            self._idle &= ~(1 << sender)
         elif self.unmet >> sender & 1:  # neither began knowing the other
             self.send_obituary(sender, packet.by, stranger=True)
         else:
@@ -258,7 +266,7 @@ class Lifetime:
 
     def send_obituary(self, peer: NodeId, incarnation: Incarnation, *, stranger: bool = False) -> None:
         context = self.context
-        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(context.registry.alive), stranger))
+        context.send((peer,), Obituary(context.by, (), incarnation, bitmap(self.companions), stranger))
 
     def on_obituary(self, sender: NodeId, packet: Obituary) -> None:
         """Somebody we live with is right about us. Between strangers, those who live with fewer nodes give way.
@@ -270,7 +278,7 @@ class Lifetime:
         if packet.incarnation != self.incarnation or packet.by < registry.incarnation_of(sender):
             return
         # Neither counts the other, who may live with it by now in its own eyes: so both compare the same two sets.
-        theirs, ours = mask_from(packet.alive) & ~(1 << self.node), registry.alive & ~(1 << sender)
+        theirs, ours = mask_from(packet.alive) & ~(1 << self.node), self.companions & ~(1 << sender)
         friend = registry.is_alive(sender, packet.by)
         met = friend and not packet.stranger and not self.unmet >> sender & 1
         if met:
