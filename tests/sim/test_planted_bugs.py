@@ -5,6 +5,7 @@ The test prints how many seeds each took. "Found" means: some schedule the swarm
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -53,7 +54,19 @@ TABLE = (
     Bug("covered dependency dropped early", planted.covered_dropped_early),
     Bug("interest after the answer", planted.interest_after_the_answer),
     Bug("postponed for ever", planted.postponed_for_ever),
+    Bug("greeting taken for an introduction", planted.greeting_taken_for_an_introduction),
+    Bug("joined at the first welcome", planted.joined_at_the_first_welcome),
+    Bug("strangers ignored", planted.strangers_ignored),
+    Bug("nobody gives way", planted.nobody_gives_way),
+    Bug("waves not repeated", planted.waves_not_repeated),
+    Bug("sends not repeated", planted.sends_not_repeated),
+    Bug("stability never asked for", planted.never_asked),
+    Bug("closed early", planted.closed_early),
+    Bug("direct left alone", planted.direct_left_alone),
+    Bug("nobody is tested", planted.nobody_is_tested),
+    Bug("queue forgotten", planted.queue_forgotten),
 )
+RULES = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +97,12 @@ def test_without_them_the_same_schedules_are_clean():
     for seed in range(1, 61):
         failure = judge(draw("cubecast", seed), careful=False)
         assert failure is None, (failure.kind, failure.reasons, failure.replay)
+
+
+def test_the_table_of_rules_names_every_removal():
+    """Those the swarm finds, and those it does not, which stand apart."""
+    rows = [line.split("|") for line in RULES.read_text().splitlines() if line.startswith("| ") and "`planted." in line]
+    told = {row[2].strip().strip("`").removeprefix("planted."): "not found" not in row[3] for row in rows}
+    found = {bug.plant.__name__ for bug in TABLE if bug.protocol == "cubecast"}
+    assert {name for name, is_found in told.items() if is_found} == found
+    assert all(hasattr(planted, name) for name in told)

@@ -283,7 +283,7 @@ class Lifetime:
         met = friend and not packet.stranger and not self.unmet >> sender & 1
         if met:
             raise Expelled
-        if (theirs.bit_count(), theirs) > (ours.bit_count(), ours):
+        if (theirs.bit_count(), -packet.by, theirs) > (ours.bit_count(), -self.incarnation, ours):
             raise Expelled(Life(sender, packet.by))
         if friend:
             self.suspect(sender)
