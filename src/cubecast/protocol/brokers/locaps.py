@@ -71,6 +71,8 @@ class Tables:
         """Of brokers that were removed, the last life that is over."""
         self.deliveries: list[tuple[Topic, Event]] = []
         self.cuts: list[tuple[SubscriptionId, PublisherId, Counter]] = []
+        self.missed: list[tuple[Topic, Event]] = []
+        """Events of publishers that ended before it was known where the subscription begins."""
 
     def settle(self, subscription: SubscriptionId, topic: Topic, wanted: Filter) -> None:
         """Enter a subscription that every broker knows from the start."""
@@ -157,15 +159,20 @@ class Tables:
         """For good: its id is not used again. Nothing begins for it any more, and nothing waits for a beginning."""
         ended = self.ended.setdefault((publisher.broker, publisher.incarnation), Numbers())
         ended.add(publisher.number)
-        self.ads.pop(publisher, None)
-        self.seen.pop(publisher, None)
+        ad = self.ads.pop(publisher, None)
+        seen = self.seen.pop(publisher, 0)
         for stable in self.stable.values():
             stable.pop(publisher, None)
-        for local in self.locals.values():
+        for subscription, local in self.locals.items():
             local.partial.discard(publisher)
-            local.floor.pop(publisher, None)
+            passed = local.floor.pop(publisher, 0)
             if publisher not in local.cut:
+                dropped = [event.last for event in local.queue if event.publisher == publisher]
                 local.queue = deque(event for event in local.queue if event.publisher != publisher)
+                wanted = ad is not None and ad.template.intersects(self.table[subscription].wanted)
+                last = max([passed, seen if wanted else 0, *dropped])
+                if last:  # it would have begun behind these
+                    self.cuts.append((subscription, publisher, last))
             self._drain(local)
 
     def _has_ended(self, publisher: PublisherId) -> bool:
@@ -337,7 +344,9 @@ class Tables:
         publisher = event.publisher
         cut = local.cut.get(publisher)
         if cut is None and publisher not in local.partial:
-            if not self._has_ended(publisher):
+            if self._has_ended(publisher):
+                self.missed.append((local.topic, event))
+            else:
                 local.floor[publisher] = max(event.last, local.floor.get(publisher, 0))
         elif cut is None or event.last > cut:
             local.queue.append(event)

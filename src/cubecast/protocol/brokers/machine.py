@@ -368,8 +368,7 @@ class LoCaPS(Handlers):
         if not isinstance(copy.body, Event):
             return []
         event = copy.body
-        first = event.last - len(event.payloads) + 1
-        missing = tuple(_message(event.publisher, counter) for counter in range(first, event.last + 1))
+        missing = _messages(event)
         wanted = set(self._tables.index.matching(event.attributes))
         topics = [topic for topic, subscription in self._subscriptions.items() if subscription in wanted]
         return [Gap(topic, missing, f"broker {event.publisher.broker} is gone") for topic in topics]
@@ -411,6 +410,9 @@ class LoCaPS(Handlers):
             if local is not None:
                 told.append(Cut(local.topic, _message(publisher, last)))
         tables.cuts.clear()
+        for name, event in tables.missed:
+            told.append(Gap(name, _messages(event), "its publisher ended before the subscription began"))
+        tables.missed.clear()
         for name, event in tables.deliveries:
             self._heard = True
             other = None if name == event.topic else name
@@ -440,6 +442,11 @@ class LoCaPS(Handlers):
     def invariants(self) -> None:
         self._substrate.invariants()
         self._tables.invariants()
+
+
+def _messages(event: Event) -> tuple[MessageId, ...]:
+    first = event.last - len(event.payloads) + 1
+    return tuple(_message(event.publisher, counter) for counter in range(first, event.last + 1))
 
 
 def _message(publisher: PublisherId, counter: Counter) -> MessageId:
