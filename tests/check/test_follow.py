@@ -83,7 +83,7 @@ def test_the_checkers_verdict_and_witness_at_any_moment(tmp_path):
 @pytest.mark.slow
 def test_the_checkers_verdict_and_witness_at_any_moment_of_many_more_histories(tmp_path):
     seen = compare(range(10_000, 10_500), tmp_path, drawn) + compare(range(20_000, 20_600), tmp_path, mutated)
-    assert {"K0", "K1", "K2", "P1", "P1b", "P2", "P5", "P6", "P7", "P8", "P11"} <= set(seen), seen
+    assert {"K0", "K1", "K2", "K3", "P1", "P1b", "P2", "P6", "P7", "P11", "P12"} <= set(seen), seen
 
 
 def test_what_a_run_ends_with_is_judged_when_it_ended(tmp_path):

@@ -253,7 +253,9 @@ class Certifier:
             if again:
                 self._suspect(name, node, f"says {kind} twice")
             one.is_leaving = one.is_leaving or kind == Kind.UNSUBSCRIBE
-            one.is_confirmed = one.is_confirmed or kind == Kind.SUBSCRIBED
+            if kind == Kind.SUBSCRIBED:
+                one.is_confirmed = True
+                one.published = {publisher: told.last for publisher, told in topic.published.items()}
             self._state(node, name, topic, one, cut or ())
 
     def _state(self, node: Node, name: str, topic: Topic, one: Subscription, cut: Sequence[Sequence[int]]) -> None:
@@ -261,6 +263,8 @@ class Certifier:
             publisher = source, incarnation
             if publisher in one.stated or publisher in one.got or counter < 0:
                 self._suspect(name, node, f"states where it begins with {publisher} twice, late, or wrongly")
+            if one.is_confirmed and counter > one.published.get(publisher, 0):
+                self._suspect(name, node, f"begins behind {counter} of {publisher}, perhaps of after its confirmation")
             if one.needed.pop(publisher, 0) > counter:
                 self._suspect(name, node, f"begins with {counter} of {publisher} behind what depends on more of it")
             one.stated[publisher] = counter

@@ -75,6 +75,8 @@ class Subscription:
     excused: dict[Publisher, set[int]] = field(default_factory=dict)
     needed: Vector = field(default_factory=dict)
     """Causes of what was delivered, of publishers nothing was heard of: they must not come later."""
+    published: Vector = field(default_factory=dict)
+    """What there was when it was confirmed: a cut may not reach further."""
     is_confirmed: bool = False
     is_leaving: bool = False
 
