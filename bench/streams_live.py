@@ -39,9 +39,12 @@ class Receiver:
         self.latencies: list[float] = []
 
     def on_batch(self, batch: Any) -> None:
+        self.take([message.data for message in batch])
+
+    def take(self, batch: list[bytes]) -> None:
         now = time.time()
-        for message in batch:
-            number, sent = message.data[:24].split(b" ", 2)[:2]
+        for data in batch:
+            number, sent = data[:40].split(b" ", 2)[:2]
             counter = int(number)
             if not self.first:
                 self.first = counter
@@ -58,7 +61,7 @@ class Receiver:
         self.gaps += gap.count or 1
 
     def reset(self) -> None:
-        self.messages, self.pause, self.latencies = 0, 0.0, []
+        self.messages, self.pause, self.came, self.latencies = 0, 0.0, 0.0, []
 
 
 async def member(options: argparse.Namespace) -> None:
@@ -145,11 +148,12 @@ class Bench:
             each = options.nodes // options.processes
             self.processes = [await self._begin(place, each) for place in range(options.processes)]
             print(f"{each * options.processes} nodes in {options.processes} processes joined", flush=True)
+            while not all([(await one.ask("figures"))["linked"] for one in self.processes]):
+                await asyncio.sleep(0.2)
             await self._publish(1.0)  # the first message floods, and a tree is there
             await self._settle()
             await self._at_rest()
-            if not options.judge:
-                await self._killed()
+            await self._killed()
             for one in self.processes:
                 await one.close()
 
@@ -172,11 +176,11 @@ class Bench:
             await asyncio.sleep(batch / rate / 4)
 
     async def _settle(self) -> list[dict[str, Any]]:
-        """Until everybody has the last message."""
+        """Until everybody has the last message, who heard of the stream at all."""
         deadline = time.monotonic() + 60
         while True:
             figures = [await one.ask("figures") for one in self.processes]
-            if all(last == self.published for one in figures for last in one["last"]):
+            if all(last in (0, self.published) for one in figures for last in one["last"]):
                 return figures
             if time.monotonic() > deadline:
                 return figures
@@ -187,8 +191,8 @@ class Bench:
         sent, core, published = self._sent(), own_seconds(), self.published
         began = time.monotonic()
         await self._publish(self.options.seconds)
-        seconds = time.monotonic() - began
         after = await self._settle()
+        seconds = time.monotonic() - began  # until everybody has the last one
         spent = own_seconds() - core
         messages = sum(one["messages"] for one in after)
         copies, fresh = (

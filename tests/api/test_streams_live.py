@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 import cubecast
+from cubecast.report.live_tables import status_tables
 from support.running import run, until
 
 SETTINGS = {"protocol": "brisa", "listen": "127.0.0.1:0"}
@@ -58,5 +59,51 @@ def test_who_has_a_message_is_not_known_and_said_so():
                 with pytest.raises(cubecast.OutcomeUnknown):
                     await publisher.publish("stream", "7", wait="stable")
                 assert await numbers(heard, 7) == [7]
+
+    run(main())
+
+
+def test_status_tells_the_place_of_a_node_in_every_stream():
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            publisher = await stack.enter_async_context(cubecast.Node(**SETTINGS))
+            others = [
+                await stack.enter_async_context(cubecast.Node(**SETTINGS, join=[publisher.address])) for _ in range(3)
+            ]
+            await until(lambda: all(node.neighbours for node in (publisher, *others)))
+            heard = [await stack.enter_async_context(node.subscribe("stream")) for node in others]
+            for number in range(30):
+                await publisher.publish("stream", str(number))
+            for one in heard:
+                await numbers(one, 29)
+            (root,) = (await publisher.status())["streams"]
+            assert (root["parent"], root["depth"], root["publisher"]) == (None, 0, publisher.id)
+            for node in others:
+                status = await node.status()
+                (mine,) = status["streams"]
+                assert mine["messages"] == 30 and mine["behind"] == 0 and 1 <= mine["copies_per_message"] < 3
+                assert mine["depth"] >= 1 and mine["parent"] == mine["path"][-2]
+                assert any(table.title == "streams: 1" for table in status_tables(status))
+
+    run(main())
+
+
+def test_a_subscriber_that_does_not_read_holds_up_nobody_and_gets_what_is_kept():
+    """Its node relays to the only other member behind it, which gets everything meanwhile."""
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            publisher = await stack.enter_async_context(cubecast.Node(**SETTINGS))
+            nodes = [
+                await stack.enter_async_context(cubecast.Node(**SETTINGS, join=[publisher.address])) for _ in range(2)
+            ]
+            await until(lambda: all(len(node.neighbours) == 2 for node in (publisher, *nodes)))
+            lazy = await stack.enter_async_context(nodes[0].subscribe("stream", budget=4096, patience=600))
+            heard = await stack.enter_async_context(nodes[1].subscribe("stream"))
+            for number in range(200):
+                await publisher.publish("stream", f"{number}".ljust(1000))
+            assert (await numbers(heard, 199))[-1] == 199
+            read = await numbers(lazy, 199)
+            assert read == list(range(read[0], 200))
 
     run(main())

@@ -19,7 +19,8 @@ def test_a_flood_brings_everybody_more_copies_with_larger_views():
 
 def test_a_tree_has_one_parent_for_everybody_and_leaves():
     figures = structure.shape({"nodes": NODES, "settings": {"view": 4}, "seed": 1})
-    assert sum(share * count for count, share in enumerate(figures["children_share"])) * NODES == NODES - 1
+    links = sum(share * count for count, share in enumerate(figures["children_share"])) * NODES
+    assert round(links, 6) == NODES - 1
     assert 20 < figures["leaves"][0] < 90 and figures["depth"][2] < 15
 
 
@@ -43,7 +44,7 @@ def test_latencies_of_the_systems_are_those_of_their_way_to_spread():
 
 def test_packets_that_cost_a_shared_machine_time_slow_gossip_down():
     base = {"nodes": 24, "messages": 50, "size": 100, "seed": 1, "system": "simple-gossip"}
-    quiet, busy = (comparison.disseminate(base | {"packet_cost": cost})["seconds"] for cost in (0.0, 20.0))
+    quiet, busy = (comparison.disseminate(base | {"packet_cost": cost})["seconds"] for cost in (0.0, 60.0))
     assert busy > 1.2 * quiet
 
 

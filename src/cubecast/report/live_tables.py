@@ -12,6 +12,8 @@ def status_tables(status: Mapping[str, Any]) -> Iterator[Table]:
         yield _overlay(status["overlay"])
     if status["topics"]:
         yield _topics(status)
+    if status.get("streams"):
+        yield _streams(status)
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -41,6 +43,18 @@ def _overlay(overlay: Mapping[str, Any]) -> Table:
         table.add_column(heading)
     for node, others in near.items():
         table.add_row(str(node), ", ".join(others))
+    return table
+
+
+def _streams(status: Mapping[str, Any]) -> Table:
+    table = _table(
+        f"streams: {status['streams_in_all']:,}",
+        *("stream", "publisher", "messages", "parent", "depth", "children", "behind", "copies per message", "slow"),
+    )
+    for one in status["streams"]:
+        parent = "–" if one["parent"] is None else str(one["parent"])
+        numbers = (one["publisher"], one["messages"], parent, one["depth"], len(one["children"]), one["behind"])
+        table.add_row(one["topic"], *map(str, numbers), f"{one['copies_per_message']:.2f}", str(len(one["slow"])))
     return table
 
 

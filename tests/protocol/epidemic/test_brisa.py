@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.sim.recorder import Recorder
 from cubecast.trace.schema import Kind
-from support.stream_worlds import MESSAGES, add_faults, living, run_watching, stream
+from support.stream_worlds import MESSAGES, add_faults, cycle, living, run_watching, stream
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -72,3 +72,18 @@ def test_an_overlay_keeps_to_its_limits_and_both_ends_agree():
     for node, machine in machines.items():
         assert 1 <= len(machine.overlay.active) <= 6
         assert all(node in machines[peer].overlay.active for peer in machine.overlay.active)
+
+
+@pytest.mark.parametrize("settings", [{}, {"strategy": "delay-aware", "parents": "2"}])
+def test_primary_parents_are_a_forest_after_every_single_step(settings: dict[str, str]):
+    """Not only now and then: a cycle that lasts one step would show."""
+    simulation = stream(4, 16, **settings)
+    add_faults(simulation, 4)
+    world = simulation.world
+    world.start()
+    before = -1
+    while world.events != before:  # the horizon is reached when nothing is left to do before it
+        before = world.events
+        world.run(12_000.0, before + 1)
+        assert cycle(world) is None, f"event {before}, {world.now}"
+    assert world.events > 1000 and len(living(world)) < 16

@@ -31,13 +31,16 @@ def disseminate(point: Point) -> Figures:
     trees = point.get("trees", 1)
     topics = ["t"] if trees == 1 else [f"t{number}" for number in range(trees)]
     scene.gather(topics)
+    source = scene.source() if point["system"] != "tag" else 0
+    ahead = int(point.get("built", False))
+    """Messages before anything is measured: the first one floods, and builds the tree."""
+    scene.run(scene.stream(source, ahead, size=point["size"]) + 3 * SECOND)
     built = mean(scene.bytes_in)
     scene.forget_traffic()
-    source = scene.source() if point["system"] != "tag" else 0
     each, begin = point["messages"] // trees, scene.world.now
     for topic in topics:
-        last = scene.stream(source, each, topic=topic, size=point["size"], start=begin)
-    needed = each * trees
+        last = scene.stream(source, each, topic=topic, size=point["size"], start=begin, first=ahead + 1)
+    needed = each * trees + ahead
     end = last + 5 * SECOND
     scene.run(end)
     while any(len(one) < needed for one in scene.delivered[: point["nodes"]]) and end < 6 * last + 600 * SECOND:
@@ -74,15 +77,16 @@ def _deactivations(scene: Scene, machines: dict[int, Any]) -> list[float]:
     scene.stream(source, 1)
     begun: dict[int, float] = {}
     done: dict[int, float] = {}
-    begin = scene.world.now
-    while len(done) < len(machines) - 1 and scene.world.now < begin + SECOND:
-        scene.run(scene.world.now + max(STEP, (scene.world.now - begin) / 50))
+    begin = now = scene.world.now
+    while len(done) < len(machines) - 1 and now < begin + SECOND:
+        now += max(STEP, (now - begin) / 50)
+        scene.run(now)
         for node, machine in machines.items():
             for flow in machine.flows.values() if node != source and node not in done else ():
                 if flow.stopped:
-                    begun.setdefault(node, scene.world.now)
+                    begun.setdefault(node, now)
                 if flow.primary is not None and flow.stopped >= len(machine.overlay.active) - 1:
-                    done[node] = scene.world.now
+                    done[node] = now
     return [when - begun.get(node, when) for node, when in done.items()]
 
 
@@ -97,7 +101,7 @@ def points(nodes: int, seeds: range, *, quick: bool) -> dict[str, list[dict[str,
     latency = [base | {"name": name, "system": system, "seed": seeds[0]} for name, system in SYSTEMS.items()]
     cost = PACKET_COST * _pushes(nodes) / _pushes(base["nodes"])
     latency.append(latency[-1] | {"name": "SimpleGossip, busy", "packet_cost": cost})
-    few = {"nodes": base["nodes"], "messages": messages, "seed": seeds[0]}
+    few = {"nodes": base["nodes"], "messages": messages, "seed": seeds[0], "built": True}
     sizes = (1, 10) if quick else (1, 10, 50, 100)
     shapes = {"tree": 1, "DAG": 2}
     return {

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from cubecast.experiments.brisa import churn, comparison, structure
+from cubecast.experiments.brisa.scene import INTERVAL
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Explanation, Finding, Ledger
 from cubecast.experiments.parallel import Figures, Point, Runner
@@ -13,7 +14,7 @@ NODES, QUICK_NODES = 512, 192
 RUNS, QUICK_RUNS = 3, 1
 QUICK_MINUTES = 3.0
 CHURN_INTERVAL = 1000.0
-"""Between two messages while processes come and go: a fifth of the paper's rate, on which nothing depends."""
+"""Between two messages while 512 processes come and go: a fifth of the paper's rate, on which no row depends."""
 
 
 def reproduce(effort: Effort, runner: Runner) -> Reproduction:
@@ -66,6 +67,7 @@ def _churn(effort: Effort, runner: Runner, seeds: range, found: Found, explained
     by_row = _by(done[: len(given)], given, lambda one: (one["nodes"], one["percent"], one["kind"]))
     found += [*churn.findings(by_row), *churn.recovery(by_row[128, 3, "tree"], done[len(given) :])]
     explained |= churn.explanations(by_row)
+    explained |= churn.recovery_explained(by_row[128, 3, "tree"], done[len(given) :], INTERVAL)
 
 
 def _compared(effort: Effort, runner: Runner, seeds: range, found: Found, explained: Explained) -> None:

@@ -110,15 +110,15 @@ class Scene:
         topic: str = "t",
         size: int = 1024,
         start: float | None = None,
-        interval: float = INTERVAL,
+        first: int = 1,
     ) -> float:
-        """Publish so many at five per second; when the last one is."""
+        """Publish so many at five per second; when the last one is. `first`: the counter of the first of them."""
         begin = self.world.now if start is None else start
         for number in range(messages):
-            when = begin + interval * number
-            self.sent[topic, number + 1] = when
+            when = begin + INTERVAL * number
+            self.sent[topic, first + number] = when
             self.world.at(when, self.world.publish, source, topic, [bytes(size)])
-        return begin + interval * (messages - 1)
+        return begin + INTERVAL * (messages - 1)
 
     def run(self, until: float) -> None:
         self.world.run(until)

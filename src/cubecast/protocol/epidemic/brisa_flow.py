@@ -40,6 +40,7 @@ PIECE = 1 << 18
 """Bytes sent in one step to a process that is behind: its link may be full after them."""
 PATIENCE_TICKS = 2
 """Without an answer the next candidate is asked."""
+MOST_WAIT, LATE_TICKS = 8, 4
 SURE_TICKS, UNSURE_TICKS = 3, 20
 """How long messages that nobody has are waited for, by whether the root said so."""
 
@@ -74,7 +75,11 @@ class Flow:
         self._lost: tuple[Counter, int, bool] | None = None
         """Messages nobody asked so far has: up to which, since which tick, and whether the root said so."""
         self._ahead: dict[NodeId, Counter] = {}
+        self._wait, self._next_switch, self._late_since = 1, 0, 0
+        """Ticks until another neighbour is asked because this process is behind, and when that may be."""
         self._ticks = 0
+        self._had, self._moved = have, False
+        """What it had at the last tick, and whether that was more than at the one before."""
 
     # -- what this process says of itself ----------------------------------------------------------------------------
 
@@ -452,13 +457,23 @@ class Flow:
             return
         if self.primary is None:
             self._consider(sender, standing)
-        ahead = self._ahead.get(sender, 0)
-        if ahead > self.have and self._host.rules is Rules.LABEL:
-            self._start(sender)  # it had this a tick ago, and it has not come
+        if self._ahead.get(sender, 0) > self.have and self._host.rules is Rules.LABEL:
+            self._leave_behind(sender)  # it had this a tick ago, and it has not come
+        elif standing.have <= self.have:
+            self._wait, self._late_since = 1, self._ticks
         self._ahead[sender] = standing.have
+
+    def _leave_behind(self, sender: NodeId) -> None:
+        """Have this one feed it, too: soon if nothing comes at all. If that did not help, it is this process or all
+        that are slow: wait longer."""
+        is_fed = self._moved and self._ticks - self._late_since < LATE_TICKS
+        if self._ticks >= self._next_switch and not is_fed:
+            self._start(sender)
+            self._next_switch, self._wait = self._ticks + self._wait, min(MOST_WAIT, 2 * self._wait)
 
     def tick(self) -> None:
         self._ticks += 1
+        self._moved, self._had = self.have > self._had, self.have
         self._give_up()
         if self._early and self.primary is not None:
             self._fetch(self.primary)
