@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cubecast.errors import Closed as Closed
     from cubecast.errors import CubecastError as CubecastError
     from cubecast.errors import DamagedLog as DamagedLog
+    from cubecast.errors import Fenced as Fenced
     from cubecast.errors import Forgotten as Forgotten
     from cubecast.errors import LocalProtocolError as LocalProtocolError
     from cubecast.errors import Missed as Missed
@@ -50,7 +51,7 @@ _PLACES = {
     **dict.fromkeys(
         ("NotPermitted", "OutcomeUnknown", "PartlyPublished", "RemoteProtocolError", "RequestFailed"), "cubecast.errors"
     ),
-    **dict.fromkeys(("SlowConsumer", "Unreachable"), "cubecast.errors"),
+    **dict.fromkeys(("Fenced", "SlowConsumer", "Unreachable"), "cubecast.errors"),
     "Client": "cubecast.api.client",
     "Login": "cubecast.net.security.login",
     "MessageId": "cubecast.ids",
