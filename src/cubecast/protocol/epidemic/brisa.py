@@ -381,6 +381,7 @@ class Brisa(Handlers):
             missing = tuple(_message(flow, counter) for counter in range(first, last + 1))
             self.overlay.effects.append(Gap(flow.topic, missing, "nobody that could be asked has them any more"))
 
+    # DEVIATION brisa §4.2.5: delay-aware sums round trips from the root; the last one alone closes cycles.
     def link_cost(self, peer: NodeId, position: Position) -> float:
         if self._strategy is Strategy.FIRST_COME:
             return 1.0

@@ -14,6 +14,7 @@ Symbols of the paper: a parent's link is *active* when it is on here; soft repai
 
 # DEVIATION brisa §4.3.2: a parent is adopted by its label, not because the last known path does not contain the child:
 # two that lose their parents together would adopt each other, and no message would ever show the cycle.
+# DEVIATION brisa §4.2.7: spare parents are told by paths; by depth alone two neighbours race below each other.
 # DEVIATION brisa §4.3.3: who gets a mutual deactivation from a parent objects; it may have crossed an activation.
 
 from math import inf

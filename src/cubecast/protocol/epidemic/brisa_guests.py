@@ -6,6 +6,8 @@ guest: who was behind a neighbour at one tick and still is at the next fetches f
 everywhere while the overlay is connected, also when the carrying tree is just being repaired.
 """
 
+# DEVIATION brisa §4.2.8: besides going up and down the tree, what did not come is fetched from neighbours that have it.
+
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
