@@ -33,7 +33,7 @@ def small(tmp_path: Path) -> Path:
 
 def test_help_shows_an_example_and_the_named_sweeps():
     text = sweep("--help").output
-    assert "cubecast sweep vcube-ps-subscribers --runs 2" in text
+    assert "--runs 2 --out out/first" in text
     assert "vcube-ps-publishers-large" in text
 
 

@@ -67,10 +67,10 @@ def test_loss_slows_down_in_the_order_of_its_rates():
 
 def test_printed_rules_lose_processes_and_pins_keep_them():
     repaired, printed = run_settings(here, figure_3_10.settings("small"), range(1, 3))
-    found = {finding.claim.name: finding for finding in figure_3_10.findings("small", repaired, printed)}
-    assert found["ST-FIT-small-reachable"].ours == 100
+    found = {finding.claim.name: finding for finding in figure_3_10.findings("W8", repaired, printed)}
+    assert found["ST-FIT-W8-reachable"].ours == 100
     assert max(run["final"]["reachable"] for run in printed) < 0.95
-    assert found["ST-FIT-small-weakly"].within
+    assert found["ST-FIT-W8-weakly"].within
 
 
 def test_fewer_improve_where_interests_correlate_less(monkeypatch):

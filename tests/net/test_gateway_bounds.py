@@ -47,6 +47,8 @@ class Keeping:
 
     def unsubscribe(self, number): ...
 
+    def forget_producer(self, on_fenced): ...
+
 
 def test_a_subscription_too_many_is_refused_and_the_others_stay():
     async def main():

@@ -38,7 +38,7 @@ def swarm_traces(protocol: str, seeds: range) -> list[Trace]:
 
 
 def test_lives_and_losses_of_cubecast(tiny_blocks, tmp_path: Path):
-    traces = swarm_traces("cubecast", range(1, 13))
+    traces = swarm_traces("cubecast", range(1, 17))
     lives = [trace for trace in traces if any(event.incarnation for event in trace.events)]
     assert len(lives) >= WITH_LIVES and any(event.kind == "gap" for trace in traces for event in trace.events)
     assert not disagreements(None, tmp_path, traces)

@@ -31,7 +31,7 @@ def play(script):
 
 
 def first_failure(wanted, protocol="cubecast", profile=SMALL):
-    for seed in range(1, 300):
+    for seed in range(1, 400):
         failure = judge(draw(protocol, seed, profile), careful=False)
         if failure is not None and wanted(failure.kind):
             return failure

@@ -263,6 +263,7 @@ class ScriptWorld:
 
     def do_timer(self, node: str, timer: str) -> None:
         """timer NODE NAME: a timer it set fires"""
+        self._build()
         self.pending.pop((int(node), timer), None)
         self._ask(int(node), Timer(self.timers[int(node), timer]))
 

@@ -286,20 +286,25 @@ class SyncClient:
         self._thread.run(self._client.reply(message, data))
 
     def read_log(
-        self, topic: str, start: int | None = None, stop: int | None = None, timeout: float | None = None, **which: Any
+        self,
+        topic: str,
+        start: int | None = None,
+        stop: int | None = None,
+        timeout: float | None = None,
+        **options: Any,
     ) -> "pa.Table":
-        """A range of the node's log, all in memory; `columns`, `behind` and `upto` as for `Client.read_log`."""
+        """A range of the log, all in memory; `columns`, `behind`, `upto` and `where` as for `Client.read_log`."""
 
         async def read() -> "pa.Table":
-            return await self._client.read_log(topic, start, stop, **which).table()
+            return await self._client.read_log(topic, start, stop, **options).table()
 
         return self._thread.run(read(), timeout, f"the log of {topic} was not read")
 
     def log_batches(
-        self, topic: str, start: int | None = None, stop: int | None = None, **which: Any
+        self, topic: str, start: int | None = None, stop: int | None = None, **options: Any
     ) -> "Iterator[pa.RecordBatch]":
         """The same batch by batch, for ranges that memory does not hold."""
-        reading = aiter(self._client.read_log(topic, start, stop, **which))
+        reading = aiter(self._client.read_log(topic, start, stop, **options))
 
         async def following() -> "pa.RecordBatch | None":
             return await anext(reading, None)

@@ -118,7 +118,8 @@ def greetings(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     split = Partition(mask_of(left), mask_of(right), False, at, back - 1.0)
     far = Detour(mask_of(left), mask_of(right), rng.choice((400.0, 900.0)), back - 1.0, back + 800.0)
     times = [(node, round(back + rng.uniform(0, 50), 1)) for node in (x, y)]
-    ends: list[Fault] = [Crash(x, at - 100.0), Crash(y, at - 100.0), *(Restart(node, time) for node, time in times)]
+    gone = round(at - 100.0, 1)
+    ends: list[Fault] = [Crash(x, gone), Crash(y, gone), *(Restart(node, time) for node, time in times)]
     words = [Action(0.0, "publish", rng.choice(schedule.nodes), topic)]
     words += [Action(round(time + rng.uniform(1, 200), 1), "subscribe", node, topic) for node, time in times]
     words += [Action(round(back + rng.uniform(0, 4000), 1), "publish", node, topic) for node in schedule.nodes]
