@@ -9,6 +9,7 @@ from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
 
 
+@pytest.mark.slow
 def test_the_quick_reproduction_finds_or_explains_every_claim():
     done = find_experiment("epto")(Effort(runs=1, quick=True, seed=1), here)
     assert done.ledger.unexplained() == []
