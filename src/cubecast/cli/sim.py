@@ -39,7 +39,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
     "--workload",
     default="uniform",
     show_default=True,
-    help="uniform, poisson:MEAN, periodic:PERIOD, respond:FIRST:WAIT.",
+    help="uniform, poisson:MEAN, periodic:PERIOD, respond:FIRST:WAIT, respond-poisson:FIRST:MEAN.",
 )
 @click.option("--topics", default=1, show_default=True, help="Number of topics.")
 @click.option("--zipf", default=0.0, show_default=True, help="Zipf exponent of publications over topics; 0 is uniform.")
