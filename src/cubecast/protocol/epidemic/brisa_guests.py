@@ -79,7 +79,7 @@ class Guests:
             links = dict.fromkeys((*flow.parents, *flow.children))
             links.pop(sender, None)  # type: ignore[arg-type]
             if links:
-                self._host.send_all(tuple(links), GuestData(key, guest.carrier, first, payloads))
+                self._host.send_all(tuple(links), GuestData(key, first, payloads, guest.carrier))
 
     def _known(self, key: FlowId, carrier: FlowId, have: Counter) -> Guest | None:
         guest = self.all.get(key)
@@ -107,7 +107,7 @@ class Guests:
         guest = self.all.get(packet.flow)
         if guest is not None:
             for first, payloads in guest.kept.after(packet.have, PIECE):
-                self._host.send(sender, GuestData(packet.flow, guest.carrier, first, payloads))
+                self._host.send(sender, GuestData(packet.flow, first, payloads, guest.carrier))
 
     def tick(self) -> None:
         peers = tuple(self._host.neighbours)

@@ -37,15 +37,12 @@ class Standing(NamedTuple):
 
 
 @dataclass(slots=True)
-class Data(Packet):
-    """Messages of a flow from `first` on. `route`: those it was asked for through, still to be passed."""
+class FlowData(Packet):
+    """Messages of a flow from `first` on."""
 
     flow: FlowId
     first: Counter
     payloads: tuple[bytes, ...]
-    position: Position
-    recovered: bool
-    route: Path
     publication: ClassVar[bool] = True
 
     @property
@@ -59,6 +56,15 @@ class Data(Packet):
     @property
     def last(self) -> Counter:
         return self.first + len(self.payloads) - 1
+
+
+@dataclass(slots=True)
+class Data(FlowData):
+    """Along the flow's own tree. `route`: those it was asked for through, still to be passed."""
+
+    position: Position
+    recovered: bool
+    route: Path
 
 
 @dataclass(slots=True)
@@ -110,26 +116,10 @@ class KeepAliveEcho(Packet):
 
 
 @dataclass(slots=True)
-class GuestData(Packet):
-    """Messages of a publisher that uses somebody else's tree."""
+class GuestData(FlowData):
+    """Along the tree of another publisher's flow, the carrier."""
 
-    flow: FlowId
     carrier: FlowId
-    first: Counter
-    payloads: tuple[bytes, ...]
-    publication: ClassVar[bool] = True
-
-    @property
-    def topic(self) -> Topic:
-        return self.flow.topic
-
-    @property
-    def message(self) -> MessageId:
-        return MessageId(self.flow.root, self.flow.incarnation, self.first)
-
-    @property
-    def last(self) -> Counter:
-        return self.first + len(self.payloads) - 1
 
 
 @dataclass(slots=True)
