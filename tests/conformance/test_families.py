@@ -16,6 +16,7 @@ from cubecast.ids import MessageId
 from cubecast.protocol.effects import Link, Send, Unlink
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.inputs import (
+    Crosspost,
     Follow,
     Leave,
     PeerDown,
@@ -42,6 +43,7 @@ OPTIONS = {"gryphon": {"publishers": "100%", "publishers_from": "all"}}  # only 
 
 REQUESTS = {
     Publish: Publish("t", (b"a", b"b")),
+    Crosspost: Crosspost(("t",), (b"a",)),
     Subscribe: Subscribe("new"),
     Unsubscribe: Unsubscribe("t"),
     Follow: Follow(lambda topic: topic.startswith("n")),

@@ -26,6 +26,7 @@ from cubecast.protocol.effects import (
 )
 from cubecast.protocol.families import find
 from cubecast.protocol.inputs import (
+    Crosspost,
     Follow,
     Input,
     PeerDown,
@@ -40,6 +41,7 @@ from cubecast.protocol.masks import ids_of
 from cubecast.protocol.vcube.packets import Entry, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import machines
+from cubecast.sim.schedule import SEVERAL
 from cubecast.sim.swarm_run import Beginning
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.reader import Trace
@@ -157,6 +159,12 @@ class ScriptWorld:
         self._build()
         payloads = [b"%d" % k for k in range(int(messages))]
         self._ask(int(node), Publish(topic, payloads))
+
+    def do_crosspost(self, node: str, topics: str, messages: str = "1") -> None:
+        """crosspost NODE TOPIC+TOPIC... [MESSAGES]"""
+        self._build()
+        payloads = [b"%d" % k for k in range(int(messages))]
+        self._ask(int(node), Crosspost(tuple(topics.split(SEVERAL)), payloads))
 
     def do_follow(self, node: str, topics: str) -> None:
         """follow NODE BEGIN*: subscribe to all topics that begin alike, present and future"""

@@ -43,6 +43,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 )
 @click.option("--topics", default=1, show_default=True, help="Number of topics.")
 @click.option("--zipf", default=0.0, show_default=True, help="Zipf exponent of publications over topics; 0 is uniform.")
+@click.option("--tags", default=1, show_default=True, help="Topics of each message, where the protocol can.")
 @click.option("--payload-bytes", default=50, show_default=True, help="Size of a payload.")
 @click.option(
     "--propagation",

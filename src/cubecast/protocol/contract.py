@@ -14,6 +14,7 @@ from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Deliver, Effect, Effects, Send
 from cubecast.protocol.inputs import (
     Advertise,
+    Crosspost,
     Expelled,
     Follow,
     Input,
@@ -134,6 +135,7 @@ def _asked(machine: Any, name: str) -> Any:
 _CALLS: dict[type, Callable[[Any, float, Any], Any]] = {
     Timer: lambda machine, now, given: machine.on_timer(now, given.timer),
     Publish: _publish,
+    Crosspost: lambda machine, now, given: _asked(machine, "crosspost")(now, given.topics, given.payloads),
     Start: lambda machine, now, _: machine.on_start(now),
     PeerUp: lambda machine, now, given: machine.on_peer_up(now, given.peer),
     PeerDown: lambda machine, now, given: machine.on_peer_down(now, given.peer),

@@ -29,6 +29,8 @@ FAMILIES = {
     "simple-tree": "cubecast.protocol.epidemic.brisa_family:SIMPLE_TREE",
     "tag": "cubecast.protocol.epidemic.brisa_family:TAG",
     "stan": "cubecast.protocol.epidemic.stan_family:STAN",
+    "crosspost": "cubecast.protocol.epidemic.stan_family:CROSSPOST",
+    "simple-flood": "cubecast.protocol.epidemic.stan_family:SIMPLE_FLOOD",
 }
 
 

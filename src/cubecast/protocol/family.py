@@ -98,6 +98,8 @@ class Nemesis:
     """Nodes subscribe and unsubscribe while it runs."""
     outsiders: bool = False
     """Nodes publish without being subscribed."""
+    crossposts: bool = False
+    """Messages of several topics are published."""
     held: tuple[str, ...] = ()
     """Kinds of packets that may be held up."""
     everybody: bool = False

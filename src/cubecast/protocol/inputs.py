@@ -55,6 +55,14 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class Crosspost:
+    """Publish the same in each of several topics, in one message where the protocol can."""
+
+    topics: tuple[Topic, ...]
+    payloads: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe:
     topic: Topic
     filter: str | None = None
@@ -118,5 +126,5 @@ class Leave:
     """The node ends on purpose: the machine may say goodbye; nothing else comes after it."""
 
 
-Request: TypeAlias = Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Follow | Leave
+Request: TypeAlias = Publish | Crosspost | Subscribe | Unsubscribe | Advertise | Unadvertise | Follow | Leave
 Input: TypeAlias = Start | Timer | PeerUp | PeerDown | LinkFull | Reader | Expelled | Request

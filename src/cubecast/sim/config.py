@@ -21,6 +21,8 @@ class SimConfig:
     workload: str = "uniform"
     topics: int = 1
     zipf: float = 0.0
+    tags: int = 1
+    """Topics of each message."""
     payload_bytes: int = 50
     propagation: str = "constant:100"
     processing: float = 1.0
@@ -48,7 +50,7 @@ class SimConfig:
 
     def __post_init__(self) -> None:
         find(self.protocol).population.check(self.protocol, self.nodes)
-        for name in ("messages", "topics", "contacts"):
+        for name in ("messages", "topics", "tags", "contacts"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("processing", "transmission", "reception", "payload_bytes", "zipf"):

@@ -6,7 +6,7 @@ from random import Random
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.family import Nemesis
 from cubecast.sim.faults import Fault, Restart
-from cubecast.sim.schedule import Action
+from cubecast.sim.schedule import SEVERAL, Action
 
 BATCHES = (*[1] * 20, *[3] * 6, 20)
 PAYLOADS = (*[0] * 8, 40, 300, 3000)
@@ -31,6 +31,8 @@ def draw_actions(
         node = rng.choice(nodes if nemesis.outsiders and rng.random() < 0.3 else members[topic])
         at = rng.uniform(0, 200) if burst and rng.random() < 0.6 else rng.uniform(0, last)
         actions.append(_publish(rng, at, node, topic, nemesis))
+    if nemesis.crossposts and len(topics) > 1:
+        actions += _crossposts(rng, nodes, members, phase)
     if nemesis.joins:
         actions += _comings_and_goings(rng, nodes, topics, nemesis, phase)
     if nemesis.full and rng.random() < INTERESTS:
@@ -54,6 +56,20 @@ def returns(rng: Random, faults: Sequence[Fault], topics: tuple[Topic, ...]) -> 
 def _publish(rng: Random, at: float, node: NodeId, topic: Topic, nemesis: Nemesis) -> Action:
     size = rng.choice(PAYLOADS) if nemesis.full else 0
     return Action(round(at, 1), "publish", node, topic, rng.choice(BATCHES), size)
+
+
+def _crossposts(
+    rng: Random, nodes: tuple[NodeId, ...], members: Mapping[Topic, tuple[NodeId, ...]], phase: float
+) -> list[Action]:
+    """Mostly of nodes that subscribe to all these topics; others are refused."""
+    actions = []
+    for _ in range(rng.randint(4, 16)):
+        topics = rng.sample(tuple(members), rng.randint(2, len(members)))
+        able = sorted(set(nodes).intersection(*(members[topic] for topic in topics)))
+        node = rng.choice(able if able and rng.random() < 0.9 else nodes)
+        at = round(rng.uniform(0, phase), 1)
+        actions.append(Action(at, "crosspost", node, SEVERAL.join(topics), rng.choice(BATCHES)))
+    return actions
 
 
 def _comings_and_goings(

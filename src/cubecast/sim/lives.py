@@ -11,6 +11,7 @@ from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Effects, Unsubscribed
 from cubecast.protocol.filters.values import Attributes
 from cubecast.protocol.inputs import (
+    Crosspost,
     Follow,
     Input,
     Interest,
@@ -90,6 +91,15 @@ class Lives(ABC):
         if node in self.paused:
             return self._postpone(node, self.publish, node, topic, payloads, attributes)
         effects = self._request(node, Publish(topic, payloads, attributes=attributes))
+        if effects is not None:
+            self._apply(node, effects)
+        return effects is not None
+
+    def crosspost(self, node: NodeId, topics: tuple[str, ...], payloads: Sequence[bytes]) -> bool:
+        """The same in each of these topics; False as for `publish`."""
+        if node in self.paused:
+            return self._postpone(node, self.crosspost, node, topics, payloads)
+        effects = self._request(node, Crosspost(topics, payloads))
         if effects is not None:
             self._apply(node, effects)
         return effects is not None

@@ -8,8 +8,9 @@ from typing import Any
 from cubecast import __version__
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
-from cubecast.protocol.families import find
+from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.family import Family
+from cubecast.protocol.inputs import Crosspost
 from cubecast.sim import churn, fault_injection, workload
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import parse_delay
@@ -89,6 +90,9 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
     family = find(config.protocol)
     if config.until is None and not family.rests(family.chosen(config.settings)):
         raise BadInput(f"{config.protocol} does not come to rest with these parameters; say with --until when to end")
+    if config.tags > 1 and Crosspost not in family.requests:
+        able = ", ".join(name for name in FAMILIES if Crosspost in find(name).requests)
+        raise BadInput(f"{config.protocol} publishes a message on one topic; on several do {able}")
     kind = workload.parse_workload(config.workload)
     schedule = parse_faults(config.faults)
     nodes = list(range(config.nodes))
@@ -120,6 +124,7 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
         window=config.window,
         payload=bytes(config.payload_bytes),
         rng=stream(config.seed, "workload"),
+        tags=config.tags,
     )
     fault_injection.install(schedule, world, stream(config.seed, "faults"), detection_delay=config.detection_delay)
     _install_coming(config, family, world, contacts, members, absent)
@@ -187,7 +192,10 @@ def _draw_members(config: SimConfig, nodes: list[NodeId]) -> tuple[dict[str, lis
         return members, workload.Topics(len(members), config.zipf, rng, members)
     topics = workload.Topics(config.topics, config.zipf, rng)
     rng, count = stream(config.seed, "members"), config.count("subscribers", len(nodes))
-    return {topic: sorted(rng.sample(nodes, count)) for topic in topics.names}, topics
+    members = {topic: sorted(rng.sample(nodes, count)) for topic in topics.names}
+    if config.tags > 1:  # only members publish
+        topics = workload.Topics(config.topics, config.zipf, stream(config.seed, "topics"), members)
+    return members, topics
 
 
 def _draw_publishers(

@@ -9,11 +9,16 @@ from cubecast.errors import BadInput
 from cubecast.ids import NodeId, Topic
 from cubecast.sim.faults import Fault, parse_faults
 
+SEVERAL = "+"
+"""Between the topics of a message that has several."""
+
 
 class Action(NamedTuple):
-    """What an application asks of its node: publish (so many messages), subscribe, unsubscribe, follow or unfollow.
+    """What an application asks of its node: publish or crosspost (so many messages), subscribe, unsubscribe, follow or
+    unfollow.
 
-    To follow is to subscribe to all topics that begin alike, present and future: `topic` is then such as `n*`.
+    To follow is to subscribe to all topics that begin alike, present and future: `topic` is then such as `n*`. A
+    crosspost is on several topics, such as `t+u`.
     """
 
     at: float
@@ -60,7 +65,7 @@ class Schedule:
     @property
     def is_static(self) -> bool:
         """Nobody subscribes or unsubscribes while it runs."""
-        return all(action.kind == "publish" for action in self.actions)
+        return all(action.kind in ("publish", "crosspost") for action in self.actions)
 
     def to_text(self) -> str:
         """One line that `from_text` reads back."""

@@ -13,6 +13,7 @@ from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.families import find
 from cubecast.protocol.inputs import (
     Advertise,
+    Crosspost,
     Expelled,
     Follow,
     Input,
@@ -29,7 +30,7 @@ from cubecast.protocol.inputs import (
     Unsubscribe,
 )
 from cubecast.sim.lives import MachineFactory
-from cubecast.sim.schedule import Schedule
+from cubecast.sim.schedule import SEVERAL, Schedule
 from cubecast.sim.swarm_run import HINTS, LOOK_EVERY, Outcome, Wrap, run
 
 RULE = "----"
@@ -115,6 +116,8 @@ class Witness:
                 return "trust", self._node, peer
             case Publish(topic, payloads):
                 return "publish", self._node, topic, *([len(payloads)] if len(payloads) > 1 else [])
+            case Crosspost(topics, payloads):
+                return "crosspost", self._node, SEVERAL.join(topics), *([len(payloads)] if len(payloads) > 1 else [])
             case Follow(None):
                 return "unfollow", self._node
             case Follow(interest):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from cubecast.ids import NodeId
 from cubecast.sim.faults import nodes_of
-from cubecast.sim.schedule import Schedule
+from cubecast.sim.schedule import SEVERAL, Schedule
 
 T = TypeVar("T")
 Fails = Callable[[Schedule], bool]
@@ -43,7 +43,7 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, reactions=schedule.reactions // 2)
     if len(schedule.members) > 1:
         for topic in schedule.members:
-            actions = tuple(one for one in schedule.actions if one.topic != topic)
+            actions = tuple(one for one in schedule.actions if topic not in one.topic.split(SEVERAL))
             members = {name: nodes for name, nodes in schedule.members.items() if name != topic}
             yield replace(schedule, members=members, actions=actions)
     if schedule.coded:

@@ -31,7 +31,7 @@ def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
     family = find(protocol)
     nemesis = nemesis or family.nemesis
     size, nodes = _population(rng, nemesis)
-    topics = ("t", "u", "v", "w")[: rng.choice((1, 1, 1, 2, 2, 4) if nemesis.full else (1, 1, 1, 2))]
+    topics = ("t", "u", "v", "w")[: rng.choice(_numbers_of_topics(nemesis))]
     members = {topic: _members(rng, nemesis, nodes) for topic in topics}
     faults, suspicions = draw_faults(rng, nodes, nemesis, PHASE)
     settings = _settings(rng, nemesis)
@@ -61,6 +61,12 @@ def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
     if nemesis.full and rng.random() < PLOT:
         schedule = play(rng, schedule, nemesis)
     return schedule
+
+
+def _numbers_of_topics(nemesis: Nemesis) -> tuple[int, ...]:
+    if nemesis.crossposts:
+        return 1, 2, 2, 3
+    return (1, 1, 1, 2, 2, 4) if nemesis.full else (1, 1, 1, 2)
 
 
 def _population(rng: Random, nemesis: Nemesis) -> tuple[int, tuple[NodeId, ...]]:

@@ -17,7 +17,7 @@ from cubecast.sim.network import Network
 from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import begin_subscribed, machines
-from cubecast.sim.schedule import Action, Schedule
+from cubecast.sim.schedule import SEVERAL, Action, Schedule
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.schema import Kind, digest_of
@@ -178,6 +178,8 @@ class _Applications:
         match action.kind:
             case "publish":
                 self.publish(node, topic, action.messages, action.size)
+            case "crosspost":
+                self.crosspost(node, tuple(topic.split(SEVERAL)), action.messages)
             case "subscribe":
                 world.subscribe(node, topic)
             case "follow":
@@ -190,15 +192,27 @@ class _Applications:
                 world.unsubscribe(node, topic)
 
     def publish(self, node: NodeId, topic: Topic, messages: int = 1, size: int = 0) -> None:
-        """No two messages of a run are alike."""
-        world = self._world
-        if node in world.paused:
-            return
+        if node not in self._world.paused:
+            payloads = self._payloads(node, (topic,), messages, size)
+            self._take_back(self._world.publish(node, topic, payloads), 1)
+
+    def crosspost(self, node: NodeId, topics: tuple[Topic, ...], messages: int) -> None:
+        if node not in self._world.paused:
+            payloads = self._payloads(node, topics, messages, 0)
+            self._take_back(self._world.crosspost(node, topics, payloads), len(topics))
+
+    def _payloads(self, node: NodeId, topics: tuple[Topic, ...], messages: int, size: int) -> list[bytes]:
+        """No two messages of a run are alike. Noted first: what is published at once is a row before the call
+        returns."""
         payloads = [b"%d" % next(self._numbers) + bytes(size) for _ in range(messages)]
-        # Noted first: what it publishes at once is a row before the call returns.
-        self._asked.requests.append((world.now, node, topic, tuple(map(digest_of, payloads))))
-        if not world.publish(node, topic, payloads):
-            self._asked.requests.pop()
+        digests = tuple(map(digest_of, payloads))
+        self._asked.requests += [(self._world.now, node, topic, digests) for topic in topics]
+        return payloads
+
+    def _take_back(self, was_done: bool, requests: int) -> None:
+        """What was refused was not asked for."""
+        if not was_done:
+            del self._asked.requests[-requests:]
 
     def epilogue(self, publishers: int, rng: Random) -> None:
         """Everything is settled: some nodes publish once more on every topic somebody wants."""

@@ -89,6 +89,12 @@ class Topics:
             return self._rng.choice(self._wanted[node])
         return self.names[bisect(self._shares, self._rng.random() * self._shares[-1])]
 
+    def draw_several(self, node: NodeId, count: int) -> tuple[str, ...]:
+        """Different ones, as many as there are for this node to publish on."""
+        first = self.draw(node)
+        others = [topic for topic in self._wanted.get(node, self.names) if topic != first]
+        return first, *self._rng.sample(others, min(count - 1, len(others)))
+
 
 def install(
     workload: Workload,
@@ -100,23 +106,30 @@ def install(
     window: float,
     payload: bytes,
     rng: Random,
+    tags: int = 1,
 ) -> None:
-    """Schedule the workload: `messages` per publisher where the workload counts them, all within `window`."""
+    """Schedule the workload: `messages` per publisher where the workload counts them, all within `window`; each on so
+    many topics as `tags` says."""
+    if tags > 1 and not isinstance(workload, Uniform | Poisson):
+        raise BadInput("messages of several topics are published by the workloads uniform and poisson only")
 
-    def publish_at(time: float, node: NodeId, topic: str) -> None:
-        world.at(time, world.publish, node, topic, (payload,))
+    def publish_at(time: float, node: NodeId) -> None:
+        if tags > 1:
+            world.at(time, world.crosspost, node, topics.draw_several(node, tags), (payload,))
+        else:
+            world.at(time, world.publish, node, topics.draw(node), (payload,))
 
     match workload:
         case Uniform():
             for node in publishers:
                 for time in sorted(rng.uniform(0, window) for _ in range(messages)):
-                    publish_at(time, node, topics.draw(node))
+                    publish_at(time, node)
         case Poisson(mean):
             for node in publishers:
                 time = 0.0
                 for _ in range(messages):
                     time += rng.expovariate(1 / mean)
-                    publish_at(time, node, topics.draw(node))
+                    publish_at(time, node)
         case Periodic(period):
             _periodic(world, topics, period, window, payload, rng)
         case Respond():

@@ -67,13 +67,13 @@ class Overlay:
 
     def is_new(self, message: MessageId, count: int) -> bool:
         """Is this batch seen for the first time? From now on it was."""
-        source = (message.source, message.incarnation)
-        seen = self._seen.get(source)
-        if seen is None:
-            if len(self._seen) >= MOST_PUBLISHERS:
-                raise RemoteProtocolError(f"more than {MOST_PUBLISHERS} publishers in one topic")
-            seen = self._seen[source] = _Seen()
-        return seen.add(message.counter, count)
+        self.check_room(message)
+        return self._seen.setdefault((message.source, message.incarnation), _Seen()).add(message.counter, count)
+
+    def check_room(self, message: MessageId) -> None:
+        """Refuse what would be of one publisher too many."""
+        if len(self._seen) >= MOST_PUBLISHERS and (message.source, message.incarnation) not in self._seen:
+            raise RemoteProtocolError(f"more than {MOST_PUBLISHERS} publishers in one topic")
 
 
 class _Seen:
