@@ -3,7 +3,10 @@
 from typing import NamedTuple, TypeAlias
 
 NodeId: TypeAlias = int
-"""A participant; on the hypercube 0 … 2^d − 1."""
+"""A participant; on the hypercube 0 … 2^d − 1, elsewhere live a number below `ID_LIMIT` that it drew itself."""
+
+ID_LIMIT = 1 << 63
+"""What traces, logs and certificates have room for."""
 
 Incarnation: TypeAlias = int
 """How many times the holder of an id has restarted."""

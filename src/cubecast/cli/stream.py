@@ -31,8 +31,6 @@ Examples, one publisher and any number of receivers:
   cubecast stream sub numbers --join 127.0.0.1:7500
   cubecast stream sub numbers --join 127.0.0.1:7500 --json
 """
-DIMENSION = "12"
-"""Ids of a new overlay, as a power of two: more members than that cannot come."""
 LOOK_EVERY = 0.05
 
 
@@ -115,7 +113,7 @@ def _config(file: Path | None, options: dict[str, Any]) -> NodeConfig:
             f"streams run {STREAM_PROTOCOL}, not {options['protocol']}; for others use `cubecast node` and `pub`"
         )
     parameters = dict(_parameter(one) for one in options.pop("parameters"))
-    chosen = options | {"protocol": STREAM_PROTOCOL, "dimension": options.get("dimension") or DIMENSION}
+    chosen = options | {"protocol": STREAM_PROTOCOL}
     config = resolve(NodeConfig, sources(file, chosen)).config
     return replace(config, parameters=config.parameters | parameters)
 

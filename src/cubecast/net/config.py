@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 from cubecast.errors import BadInput
-from cubecast.ids import NodeId
+from cubecast.ids import ID_LIMIT, NodeId
 from cubecast.net.addresses import Address
 from cubecast.net.framing import MAX_FRAME
 from cubecast.net.handshake import MAX_DIMENSION
@@ -45,8 +45,8 @@ class NodeConfig:
     """A static cluster: everybody's address, this node's included; instead of `join`."""
     dial_through: dict[NodeId, Address] = field(default_factory=dict)
     """Where to dial a peer instead of at its own address, for tunnels and test proxies."""
-    node: NodeId | None = setting(None, least=0, most=(1 << MAX_DIMENSION) - 1)
-    """The id to hold; without, one is assigned."""
+    node: NodeId | None = setting(None, least=0, most=ID_LIMIT - 1)
+    """The id to hold; without, one is assigned, or drawn where the protocol has no places."""
     protocol: str = DEFAULT_PROTOCOL
     """What the cluster runs; `cubecast protocols` lists what there is. All nodes of a cluster run the same."""
     parameters: dict[str, str] = field(default_factory=dict)
@@ -142,14 +142,15 @@ class NodeConfig:
             raise BadInput(f"nobody can dial {self.listen.host}: say with `advertise` where others find this node")
         for address in (self.listen, self.http):
             check_listening(address, has_tls=self.tls is not None, insecure=self.insecure)
-        if self.node is not None and not 0 <= self.node < 1 << self.dimension:
+        check_protocol(self.protocol)
+        places = not find(self.protocol).population.draws_ids
+        if places and self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
         if self.log and self.data is None:
             raise BadInput("a log needs a place: say with `data` where to keep it")
         for pattern in (*self.log, *self.retention):
             check_pattern(pattern)
         object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))
-        check_protocol(self.protocol)
         find(self.protocol).chosen(self.chosen(self.dimension), live=True)
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name (`cluster`) has 1 to 64 characters")

@@ -7,7 +7,7 @@ sees what they tell of.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
@@ -120,6 +120,9 @@ class Driver:
         self._turn = turn
         self._journal = journal
         self._recorder = recorder
+        self._introduces = family.population.draws_ids
+        self.introduce: Callable[[tuple[NodeId, ...], Iterable[NodeId]], None] = lambda peers, mentioned: None
+        """Told whom packets speak of, before they are sent to these peers."""
         self.meter: Meter | None = None
         """Counts what happens, while somebody observes."""
         self._loop = asyncio.get_running_loop()
@@ -346,6 +349,8 @@ class Driver:
                 frame = packet.frame
                 if frame is None:
                     frame = packet.frame = self._encode(packet)
+                if self._introduces and (mentioned := packet.mentions()):
+                    self.introduce(effect.peers, mentioned)
                 if len(frame) <= MAX_PACKET_BYTES:
                     self._send(effect.peers, frame)
                 else:  # whoever got it would hang up, again and again

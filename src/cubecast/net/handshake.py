@@ -10,8 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from cubecast.errors import RemoteProtocolError
+from cubecast.ids import ID_LIMIT
 
 MAX_DIMENSION = 13
+MOST_PLACES = 1 << MAX_DIMENSION
+"""That a node remembers, whatever ids there are."""
 VERSION = 1
 OLDEST_VERSION = 1
 MAGIC = "cubecast"
@@ -25,7 +28,7 @@ LAST_INCARNATION = (1 << 31) - 1
 # What is outside of these is refused when it is read, whatever anybody would have done with it. Ids are compared with
 # the cube's size where that is known, so that the answer can say how large it is.
 Version = Annotated[int, Meta(ge=0, le=1 << 16)]
-Id = Annotated[int, Meta(ge=-(1 << 31), lt=1 << 31)]
+Id = Annotated[int, Meta(ge=-ID_LIMIT, le=ID_LIMIT - 1)]
 Lived = Annotated[int, Meta(ge=UNHEARD_OF, le=LAST_INCARNATION)]
 Instance = Annotated[bytes, Meta(min_length=1, max_length=64)]
 Name = Annotated[str, Meta(max_length=256)]
@@ -94,9 +97,9 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
     place: Place
     """Of the node that answers."""
     dimension: Annotated[int, Meta(ge=1, le=MAX_DIMENSION)]
-    places: Annotated[list[Place], Meta(max_length=1 << MAX_DIMENSION)]
-    """Everybody it knows."""
-    offer: tuple[Annotated[int, Meta(ge=0, lt=1 << MAX_DIMENSION)], Lived] | None = None
+    places: Annotated[list[Place], Meta(max_length=MOST_PLACES)]
+    """Everybody it knows, or some, where nobody needs to know everybody."""
+    offer: tuple[Annotated[int, Meta(ge=0, le=ID_LIMIT - 1)], Lived] | None = None
     """For somebody who joins: an id that is free and the incarnation to take it in."""
     max_payload: Annotated[int, Meta(ge=0, le=1 << 40)] = 0
     """For a client: how large a message may be; 0 where the node does not say."""

@@ -2,11 +2,12 @@
 
 import fcntl
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from cubecast.errors import BadInput
-from cubecast.ids import Incarnation
+from cubecast.ids import ID_LIMIT, Incarnation, NodeId
 from cubecast.net.config import NodeConfig
 from cubecast.net.handshake import LAST_INCARNATION
 from cubecast.net.log.segments import sync_directory
@@ -35,6 +36,26 @@ def claim(config: NodeConfig) -> Callable[[], None]:
     return lambda: os.close(descriptor)
 
 
+def own_id(config: NodeConfig) -> NodeId:
+    """The id this node drew for itself, the same in every life that has its data directory."""
+    if config.data is None:
+        return secrets.randbelow(ID_LIMIT)
+    path = config.data / "id"
+    try:
+        if path.exists():
+            found = int(path.read_text())
+            if not 0 <= found < ID_LIMIT:
+                raise ValueError
+            return found
+        drawn = secrets.randbelow(ID_LIMIT)
+        _write(path, drawn)
+        return drawn
+    except OSError as error:
+        raise BadInput(f"this node cannot remember its id in {path}: {error.strerror}") from None
+    except ValueError:
+        raise BadInput(f"{path} does not hold the id of a node; remove it to draw another one") from None
+
+
 def last_incarnation(config: NodeConfig) -> Incarnation:
     """The last incarnation this node lived, as its data directory says; −1 when it is new."""
     path = _memory(config)
@@ -59,15 +80,20 @@ def remember(config: NodeConfig, incarnation: Incarnation) -> None:
     if path is None:
         return
     try:
-        new = path.with_suffix(".new")
-        with new.open("w") as file:
-            file.write(f"{incarnation}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        sync_directory(path.parent)
+        _write(path, incarnation)
     except OSError as error:
         raise BadInput(f"this node cannot remember its incarnation in {path}: {error.strerror}") from None
+
+
+def _write(path: Path, number: int) -> None:
+    """All of it, on the disk."""
+    new = path.with_suffix(".new")
+    with new.open("w") as file:
+        file.write(f"{number}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_directory(path.parent)
 
 
 def _memory(config: NodeConfig) -> Path | None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from cubecast.net.input_log import InputLog
 from cubecast.net.joining import Admission, apply_for_a_place
 from cubecast.net.local_port import LocalPort
 from cubecast.net.log.recorder import open_recorder
-from cubecast.net.memory import claim, remember
+from cubecast.net.memory import claim, own_id, remember
 from cubecast.net.observe.tracing import Tracing
 from cubecast.net.peers import Events, Peers
 from cubecast.net.reception import Reception
@@ -58,7 +59,13 @@ class LiveNode:
         self.security = Security(config)
         self.config = config = self.security.settled(config)
         self.instance = secrets.token_bytes(8)
-        self._directory = Directory(config.dimension, lambda node: self._peers.is_connected(node))
+        population = find(config.protocol).population
+        self._directory = Directory(
+            config.dimension,
+            lambda node: self._peers.is_connected(node),
+            draws_ids=population.draws_ids,
+            everybody=population.announced,
+        )
         self._events = Events(
             lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self._notice, self._note
         )
@@ -122,6 +129,8 @@ class LiveNode:
             self._give_back = claim(self.config)
             for exposure in exposures(self.config):
                 log.warning(exposure)
+            if self._directory.draws_ids and self.config.node is None:
+                self.config = replace(self.config, node=own_id(self.config))
             self._acquaintances.recall()
             self.port.recorder = await open_recorder(self.config)
             await self._open_eyes()
@@ -154,7 +163,8 @@ class LiveNode:
 
     def _living_members(self) -> dict[bytes, Address]:
         """Where the others are, as far as they are held to live, by instance."""
-        places = [self._directory.places[node] for node in self.inspector.living if node != self.place.node]
+        known, me = self._directory.places, self.place.node
+        places = [known[node] for node in self.inspector.living if node != me and node in known]
         return {place.instance: Address.parse(place.address) for place in places if place.instance}
 
     async def _open_eyes(self) -> None:
@@ -213,6 +223,7 @@ class LiveNode:
         self._driver.on_suspect = self._on_suspect
         self._driver.on_broken = self._on_broken
         self._driver.on_link = self._peers.keep
+        self._driver.introduce = self._peers.introduce
         if self.port.recorder is not None:
             self.port.recorder.codec = self._driver.codec
         if self.observer is not None:
@@ -269,8 +280,8 @@ class LiveNode:
         me, directory = self._directory.me, self._directory
         if me is None or self._driver is None or not self._driver.inspector.is_active:
             return None
-        places = list(directory.places.values())
-        return Accepted(VERSION, me, directory.dimension, places, max_payload=self.config.max_payload)
+        dimension, places = directory.dimension, directory.for_newcomers()
+        return Accepted(VERSION, me, dimension, places, max_payload=self.config.max_payload)
 
     def _knows(self, topic: Topic) -> bool:
         return self.port.publishes(topic) or (self._driver is not None and topic in self._driver.inspector.topics)

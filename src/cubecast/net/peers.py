@@ -23,6 +23,7 @@ from cubecast.net.directory import Directory
 from cubecast.net.framing import header
 from cubecast.net.handshake import (
     MAGIC,
+    MOST_PLACES,
     NOT_READY,
     OLDEST_VERSION,
     VERSION,
@@ -33,6 +34,7 @@ from cubecast.net.handshake import (
     agreed,
     encode,
 )
+from cubecast.net.introductions import Elsewhere, Introductions
 from cubecast.net.security.dialling import for_node
 from cubecast.net.security.security import Security
 from cubecast.net.slices import Slices
@@ -85,6 +87,7 @@ class _Dial:
 class Peers:
     def __init__(self, directory: Directory, events: Events, config: NodeConfig, security: Security) -> None:
         self._directory = directory
+        self._introductions = Introductions(directory)
         self._events = events
         self._cluster, self._protocol = config.cluster, config.signature
         self._security = security
@@ -150,12 +153,26 @@ class Peers:
         """The machine keeps a link to this peer, or does so no more; then the other end is told by its loss."""
         if kept:
             self.kept.add(node)
-            self.reach((node,))
+            if node not in self._links and self._dial(node) is None:
+                asyncio.get_running_loop().call_soon(self._events.down, node)
         elif node in self.kept:
             self.kept.discard(node)
             link = self._links.pop(node, None)
             if link is not None:
                 link.close()
+
+    def introduce(self, nodes: tuple[NodeId, ...], mentioned: Iterable[NodeId]) -> None:
+        """What is sent to these next speaks of others: tell where those live to who was not told."""
+        mentioned = tuple(mentioned)
+        for node in nodes:
+            places = self._introductions.to_tell(node, mentioned)
+            if places:
+                self.send((node,), bytes([CONTROL]) + _encode_places(places))
+
+    @property
+    def ignored(self) -> int:
+        """Of what others told, what was too much."""
+        return self._introductions.ignored
 
     def link(self, node: NodeId) -> Connection | None:
         return self._links.get(node)
@@ -217,8 +234,8 @@ class Peers:
         dial = self._dials.get(place.node)
         if dial is not None and me.node < place.node:
             return Refused("we are calling you", retry=True)
-        news = self._directory.learn([place])
-        places = list(self._directory.places.values())
+        news = self._directory.meet(place)
+        places = list(self._directory.places.values()) if self._directory.everybody else []
         connection.send(encode(Accepted(agreed(greeting), me, self._directory.dimension, places)))
         self._open(place.node, connection)
         self._spread(news)
@@ -229,8 +246,10 @@ class Peers:
     def _dial(self, node: NodeId) -> _Dial | None:
         dial = self._dials.get(node)
         if dial is None and not self._closed and self._directory.me is not None and node in self._directory.places:
-            if asyncio.get_running_loop().time() < self._quiet_until.get(node, 0.0):
+            now = asyncio.get_running_loop().time()
+            if now < self._quiet_until.get(node, 0.0) or not self._introductions.may_call(now, node):
                 return None
+            self._directory.use(node)
             dial = self._dials[node] = _Dial(asyncio.ensure_future(self._reach(node)))
         return dial
 
@@ -246,16 +265,26 @@ class Peers:
                     return
                 except ConnectionRefusedError:
                     refusals += 1
+                except Elsewhere as error:
+                    log.info("node %s lives elsewhere: %s", node, error, extra={"peer": node})
+                    refusals = REFUSALS_THAT_PROVE
+                    self._directory.forget(node)
                 except (OSError, RemoteProtocolError, BadInput) as error:
                     log.info("node %s does not answer: %s", node, error, extra={"peer": node})
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
-                    self._quiet_until[node] = loop.time() + 1.0
+                    self._be_quiet(loop.time(), node)
                     self._events.down(node)
                     return
                 await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
                 attempts += 1
         finally:
             self._dialled(node)
+
+    def _be_quiet(self, now: float, node: NodeId) -> None:
+        """Nobody is there: no other call for a while."""
+        if len(self._quiet_until) >= MOST_PLACES:
+            self._quiet_until = {one: until for one, until in self._quiet_until.items() if until > now}
+        self._quiet_until[node] = now + 1.0
 
     def _dialled(self, node: NodeId) -> None:
         """The call that is under way is over, however it ended; what was kept for it goes out if there is a link."""
@@ -268,8 +297,10 @@ class Peers:
                 self._links[node].send(frame)
 
     async def _call(self, node: NodeId) -> None:
-        place, me = self._directory.places[node], self._directory.me
+        place, me = self._directory.places.get(node), self._directory.me
         assert me is not None, "only a node with a place calls others"
+        if place is None:
+            raise Elsewhere("its place was forgotten")
         if place.address == me.address and node not in self._dial_through:
             raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me, self._protocol)
@@ -281,7 +312,10 @@ class Peers:
             if not answer.retry or answer.newest_incarnation >= me.incarnation:
                 self._events.refused(answer)
             raise OSError(answer.reason)
-        self._spread(self._directory.learn([answer.place, *answer.places]))
+        if self._directory.draws_ids and answer.place.node != node:
+            connection.close()
+            raise Elsewhere(f"node {answer.place.node} is at {address}")
+        self._spread([*self._directory.meet(answer.place), *self._directory.learn(answer.places)])
         # Even if it called us meanwhile: having accepted this connection it has given up the other one.
         self._open(answer.place.node, connection)
 
@@ -297,6 +331,7 @@ class Peers:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
         self.left.discard(node)
+        self._introductions.opened(asyncio.get_running_loop().time(), node)
         events = self._events
 
         def on_frames(link: Connection, frames: list[bytes]) -> None:
@@ -325,6 +360,7 @@ class Peers:
         if self._links.get(node) is not link:
             return
         del self._links[node]
+        self._introductions.closed(node)
         if not self._closed:
             log.info("lost the link to node %s: %s", node, error or "closed", extra={"peer": node})
             if isinstance(error, RemoteProtocolError):
@@ -351,22 +387,28 @@ class Peers:
                 places = _decode_places(frame[1:])
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise RemoteProtocolError(f"malformed places: {error}") from None
+            if self._directory.draws_ids:
+                places = self._introductions.heard(asyncio.get_running_loop().time(), node, places)
             self._spread(self._directory.learn(places))
         return [frame for frame in frames if frame[0] != CONTROL]
 
     def _goodbye(self, node: NodeId) -> None:
         """It leaves, having finished: nobody needs to wait for it."""
         link = self._links.pop(node, None)
+        self._introductions.closed(node)
         if link is not None:
             link.close()
+        if len(self.left) >= MOST_PLACES:
+            self.left.pop()
         self.left.add(node)
+        self._directory.gone(node)
         self._events.notice("left", node, "it said goodbye")
         asyncio.get_running_loop().call_soon(self._events.down, node)
 
     def _spread(self, news: Iterable[Place]) -> None:
         """Tell everybody we talk to where somebody lives."""
         news = list(news)
-        if news:
+        if news and self._directory.everybody:
             frame = bytes([CONTROL]) + _encode_places(news)
             for link in self._links.values():
                 link.send(frame)

@@ -182,7 +182,7 @@ class Reception:
         offer = self._directory.offer(now, request.instance, wanted, request.attempt)
         if isinstance(offer, Refused):
             return offer
-        places = list(self._directory.places.values())
+        places = self._directory.for_newcomers()
         connection.send(encode(Accepted(agreed(request), me, self._directory.dimension, places, offer)))
         connection.close()
         return None

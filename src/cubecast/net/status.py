@@ -32,14 +32,14 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
     machine = driver.inspector.describe(monotonic(), MOST_TOPICS)
     standings = {one["node"]: one for one in machine.pop("standings")}
     known = sorted(directory.places.values(), key=lambda place: place.node)
-    queued = peers.queued
+    queued, living = peers.queued, set(driver.inspector.living)
     return {
         "node": me.node,
         "incarnation": me.incarnation,
         "address": me.address,
         "cluster": config.cluster,
-        "dimension": directory.dimension,
-        "members": [_member(place, me, standings.get(place.node), queued) for place in known],
+        "dimension": directory.told_dimension,
+        "members": [_member(place, me, standings.get(place.node), queued, living) for place in known],
         "overlay": driver.inspector.overlay().to_json(MOST_SHOWN),
         **machine,
         "held": Chains(machine["held"], peers, driver).explained(MOST_SHOWN),
@@ -49,13 +49,15 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
     }
 
 
-def _member(place: Place, me: Place, standing: dict[str, Any] | None, queued: dict[NodeId, int]) -> dict[str, Any]:
+def _member(
+    place: Place, me: Place, standing: dict[str, Any] | None, queued: dict[NodeId, int], living: set[NodeId]
+) -> dict[str, Any]:
     """A place somebody holds or held; `queued` bytes wait for it to read."""
     return {
         "node": place.node,
         "incarnation": place.incarnation if standing is None else standing["incarnation"],
         "address": place.address,
-        "alive": standing is not None and standing["alive"],
+        "alive": place.node in living if standing is None else standing["alive"],
         "connected": place.node == me.node or place.node in queued,
         "queued": queued.get(place.node, 0),
     }

@@ -71,8 +71,15 @@ class Population:
     """Ids are places of a hypercube: a place is admitted to, not chosen."""
     roles: tuple[str, ...] = ()
     """Empty: all nodes are alike. Otherwise nodes not told apart play the last."""
+    named: bool = False
+    """Ids are those of a plan that all nodes have, such as the links of a tree of brokers."""
     announced: bool = True
     """Drivers tell every node who comes and goes. Otherwise a node joins through its contacts and keeps links."""
+
+    @property
+    def draws_ids(self) -> bool:
+        """A live node has an id of 63 bits of its own. Otherwise it gets one of 2^dimension from those it joins."""
+        return not (self.power_of_two or self.named)
 
     def role(self, owner: str, name: str) -> str:
         if name not in self.roles:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
+from cubecast.net.directory import Directory
 from cubecast.net.driver import Driver
 from cubecast.net.handshake import Place
 from cubecast.net.observe.chains import Chains
@@ -48,22 +49,23 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
                 "queued": queued.get(node, 0),
             }
         )
-    dimension = observer.directory.dimension
     return {
         "node": me.node,
         "incarnation": me.incarnation,
         "cluster": observer.config.cluster,
-        "dimension": dimension,
+        "dimension": observer.directory.told_dimension,
         "at": time(),
         "members": members,
         "overlay": driver.inspector.overlay().to_json(MOST_SHOWN),
-        "tree": _tree(me.node if root is None else root, dimension, driver.inspector, topic),
+        "tree": _tree(me.node if root is None else root, observer.directory, driver.inspector, topic),
     }
 
 
-def _tree(root: NodeId, dimension: int, inspector: Inspector, topic: Topic | None) -> dict[str, Any]:
-    if not 0 <= root < 1 << dimension:
-        raise BadInput(f"node {root} does not exist in a cube of {1 << dimension}")
+def _tree(root: NodeId, directory: Directory, inspector: Inspector, topic: Topic | None) -> dict[str, Any]:
+    if directory.draws_ids and root not in directory.places:
+        raise BadInput(f"this node knows no node {root}")
+    if not 0 <= root < directory.size:
+        raise BadInput(f"node {root} does not exist in a cube of {directory.size}")
     children = inspector.tree(root, topic)
     return {"root": root, "topic": topic, "children": {str(node): list(below) for node, below in children.items()}}
 

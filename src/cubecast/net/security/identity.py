@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from cubecast.ids import NodeId
+from cubecast.ids import ID_LIMIT, NodeId
 
 SCHEME = "cubecast://"
 ANY = "any"
@@ -60,7 +60,7 @@ def identities(uris: Iterable[str]) -> dict[str, Identity]:
         one = found.get(cluster, Identity(cluster))
         if kind == "node" and name == ANY:
             one = Identity(cluster, one.nodes, True, one.client)
-        elif kind == "node" and name.isdecimal() and name.isascii() and len(name) < 10:
+        elif kind == "node" and name.isdecimal() and name.isascii() and len(name) < 20 and int(name) < ID_LIMIT:
             one = Identity(cluster, one.nodes | {int(name)}, one.any_node, one.client)
         elif kind == "client" and name:
             one = Identity(cluster, one.nodes, one.any_node, name)

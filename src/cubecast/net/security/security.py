@@ -16,6 +16,7 @@ from cubecast.net.security.handshakes import Handshakes
 from cubecast.net.security.identity import Identity
 from cubecast.net.security.listening import is_loopback
 from cubecast.net.security.policy import OPEN, Policy
+from cubecast.protocol.families import find
 
 if TYPE_CHECKING:
     from cubecast.net.security.tls import Pages, TlsContext
@@ -52,7 +53,13 @@ class Security:
         identity = self.tls.identity
         if config.node is None and identity.only_node is not None:
             return replace(config, node=identity.only_node)
-        node = 0 if config.node is None and not config.join else config.node
+        node = config.node
+        if node is None and find(config.protocol).population.draws_ids:
+            if not identity.any_node:
+                raise BadInput(f"the certificate is for {identity}: say with --id which of them to be")
+            return config
+        if node is None and not config.join:
+            node = 0
         if node is not None and not identity.may_be(node):
             raise BadInput(f"the certificate is for {identity}; it does not let this node be node {node}")
         return config

@@ -115,7 +115,7 @@ LOCAPS = Family(
     packets=PACKETS,
     make=_locaps,
     parameters=LoCaPSParameters,
-    population=Population(2),
+    population=Population(2, named=True),
     nemesis=Nemesis(faults=("delay", "slow"), joins=True, outsiders=True),
     requests=frozenset({Publish, Subscribe, Unsubscribe, Advertise, Unadvertise}),
     frees=Released,

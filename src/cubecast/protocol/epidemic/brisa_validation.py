@@ -4,7 +4,7 @@ from math import isnan
 from typing import Any
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.ids import NodeId
+from cubecast.ids import ID_LIMIT, NodeId
 from cubecast.protocol.epidemic.brisa_packets import (
     MOST_PATH,
     Data,
@@ -58,9 +58,9 @@ def _is_right(packet: Any) -> bool:
         case GuestsAlive():
             return len(packet.guests) <= MOST_STATES and all(map(_guest, packet.guests))
         case ForwardJoin():
-            return packet.newcomer >= 0 and packet.ttl <= MOST_TTL
+            return 0 <= packet.newcomer < ID_LIMIT and packet.ttl <= MOST_TTL
         case Shuffle():
-            return packet.origin >= 0 and packet.ttl <= MOST_TTL and _ids(packet.ids, MOST_IDS)
+            return 0 <= packet.origin < ID_LIMIT and packet.ttl <= MOST_TTL and _ids(packet.ids, MOST_IDS)
         case Probe():
             return _ids(packet.ids, MOST_IDS) and max(len(packet.have), len(packet.before)) <= MOST_FLOWS_KNOWN
         case _:
@@ -73,7 +73,7 @@ def _guest(state: tuple[FlowId, FlowId, int, int]) -> bool:
 
 
 def _flow(flow: FlowId) -> bool:
-    return flow.root >= 0 and flow.incarnation >= 0
+    return 0 <= flow.root < ID_LIMIT and flow.incarnation >= 0
 
 
 def _standing(standing: Any) -> bool:
@@ -86,4 +86,4 @@ def _position(position: Position) -> bool:
 
 
 def _ids(ids: tuple[NodeId, ...], most: int) -> bool:
-    return len(ids) <= most and min(ids, default=0) >= 0
+    return len(ids) <= most and min(ids, default=0) >= 0 and max(ids, default=0) < ID_LIMIT

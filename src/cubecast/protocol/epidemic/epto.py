@@ -27,7 +27,7 @@ from random import Random
 from typing import Any, Final
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
-from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.ids import ID_LIMIT, Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Effects, Published, Released, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.protocol.epidemic.epto_order import FIRST, Key, Order
@@ -234,7 +234,7 @@ class Epto(Handlers):
         """Before anything changes."""
         for topic, entries in ball.parts:
             for message, ts, ttl, _ in entries:
-                if message.counter < 1 or message.incarnation < 0 or not 0 <= ttl <= MOST_HOPS:
+                if not is_event(message) or not 0 <= ttl <= MOST_HOPS:
                     raise RemoteProtocolError(f"no event has the id {message} or the ttl {ttl}")
                 if not (isfinite(ts) and 0 <= ts <= self.parameters.latest):
                     raise RemoteProtocolError(f"an event from the time {ts}")
@@ -350,6 +350,11 @@ class Epto(Handlers):
             f"{len(order.received | order.next_ball)} events of {order.name!r} that are not stable yet"
             for order in self._busy.values()
         ]
+
+
+def is_event(message: MessageId) -> bool:
+    """Could some process have published it?"""
+    return 0 <= message.source < ID_LIMIT and message.incarnation >= 0 and 1 <= message.counter < ID_LIMIT
 
 
 def balls(parts: Sequence[tuple[Topic, tuple[Entry, ...]]]) -> list[Ball]:
