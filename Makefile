@@ -36,8 +36,9 @@ compiler: setup      ## check for a C compiler (the compiled build is tested), i
 demo: setup java     ## the main job, end to end
 	$(BIN)/cubecast demo
 
-paper: setup java    ## every claim of the papers evaluated, goes on where it was stopped, and the page: out/paper/report.html
+paper: setup java    ## every claim of the papers evaluated, their systems compared; goes on where it was stopped: out/paper/report.html
 	$(BIN)/cubecast reproduce --out out/paper || [ $$? -eq 1 ]
+	$(BIN)/cubecast compare --out out/paper
 	$(BIN)/cubecast report out/paper
 
 test: setup java browser compiler ## everything but the slow tests, under 12 minutes on two cores

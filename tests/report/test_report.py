@@ -74,7 +74,7 @@ def test_a_reproduction_is_its_ledger_its_reasons_and_its_plots(reproduced: Path
         assert words in text
     assert "packets &lt;saved&gt;" in text
     assert "<saved>" not in text
-    assert text.count("<figure") == len(pictures(text)) == 2, "the table's curves, and the figure's claims as bars"
+    assert text.count("<figure") == len(pictures(text)) == 3, "the table's curves, and both places' claims as bars"
 
 
 def test_the_page_needs_nothing_from_outside_and_is_the_same_each_time(reproduced: Path):
@@ -84,6 +84,30 @@ def test_the_page_needs_nothing_from_outside_and_is_the_same_each_time(reproduce
     assert not re.findall(r'href="(?!#)[^"]*"', first)
     report(reproduced)
     assert (reproduced / "report.html").read_text() == first
+
+
+def test_several_papers_have_a_page_each_and_an_index(reproduced: Path):
+    ledger = Ledger(CLAIMS, claims=[Claim("C-3", "Table 7", "hops", 4.0, "hops", Comparison.EXACT)])
+    write_reproduction(Reproduction("seven", "Chapter 7", "r", 3, 1, ledger).to_json(), reproduced / "seven")
+    done = report(reproduced, "--json")
+    assert done.exit_code == 0, done.output
+    index = (reproduced / "report.html").read_text()
+    papers = [Path(path) for path in json.loads(done.stdout)["papers"]]
+    assert [path.name for path in papers] == ["report-nine.html", "report-seven.html"]
+    for path in papers:
+        assert f'href="{path.name}"' in index
+        assert 'href="report.html"' in path.read_text()
+    assert "not run" in index
+    assert "C-3" not in index, "the index names what is not reproduced, not what was left out"
+
+
+def test_a_claim_leads_to_its_figure_and_the_figure_to_its_command(reproduced: Path):
+    report(reproduced)
+    text = (reproduced / "report.html").read_text()
+    targets = re.findall(r'<td[^>]*><a href="#([^"]*)"', text)
+    assert targets == ["table-9", "fig-9"]
+    assert all(text.count(f'id="{target}"') == 1 for target in targets)
+    assert "cubecast reproduce &#34;Table 9&#34;" in text
 
 
 def test_a_sweep_is_its_means_and_a_plot(tmp_path: Path):

@@ -36,6 +36,7 @@ main = CubecastGroup(
             "reproduce": Command(
                 "cubecast.cli.reproduce", "The papers' tables and figures again, claim by claim.", "kernels"
             ),
+            "compare": Command("cubecast.cli.compare", "The papers' systems side by side on one workload.", "lab"),
             "report": Command(
                 "cubecast.cli.report", "One HTML page of the traces and results in a directory.", "report"
             ),

@@ -27,16 +27,16 @@ Examples:
 def report(
     directory: Path, out: Path | None, master: str | None, conf: tuple[tuple[str, str], ...], as_json: bool
 ) -> None:
-    """Write an HTML report with plots of the traces, reproductions and sweeps in and below DIR.
+    """Write an HTML report with plots of the traces, reproductions, comparisons and sweeps in and below DIR.
 
-    The page needs nothing from outside itself. A small run takes a few seconds; more than two million rows, or --master
-    or --conf, start Spark, which takes a minute. Exit code 0: it is written, whatever it says; 2: there is nothing to
-    report, or it is damaged.
+    Where several papers were reproduced, each gets a page beside it. Pages need nothing from outside themselves. A
+    small run takes a few seconds; more than two million rows, or --master or --conf, start Spark, which takes a minute.
+    Exit code 0: it is written, whatever it says; 2: there is nothing to report, or it is damaged.
     """
     from cubecast.report.build import build_report
     from cubecast.report.small_or_spark import SparkIfAsked
 
-    with stages("looking for traces, reproductions and sweeps") as tell:
+    with stages("looking for traces, reproductions, comparisons and sweeps") as tell:
         found = build_report(directory, out or directory / "report.html", SparkIfAsked(master, conf), tell)
     if as_json:
         print_json(found)

@@ -1,18 +1,17 @@
 """`cubecast reproduce`: the papers' tables and figures again, claim by claim."""
 
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from time import monotonic
 
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
+from cubecast.cli.point_runner import runner_of, telling
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
 from cubecast.errors import BadInput
+from cubecast.experiments.bootstrap import with_intervals
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import described
-from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes, kept, on_spark
 from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
 from cubecast.report.ledger import print_claims, print_readings, print_reproduction
 
@@ -70,11 +69,11 @@ def reproduce(
     if only_list:
         _list(chosen, as_json)
         return
-    runner = _runner(master, out)
+    runner = runner_of(master, out)
     reports = []
     for name, rows in chosen.items():
         with stages(f"reproducing {name}") as tell:
-            report = find_experiment(name)(effort, _telling(name, tell, runner)).to_json()
+            report = with_intervals(find_experiment(name), effort, telling(f"reproducing {name}", tell, runner))
         reports.append(only(report, rows))
         if not as_json:
             print_reproduction(output, reports[-1])
@@ -95,35 +94,13 @@ def _list(chosen: dict[str, set[str]], as_json: bool) -> None:
         print_claims(output, listed)
 
 
-def _runner(master: str | None, out: Path | None) -> Runner:
-    runner: Runner = in_processes
-    if master is not None:
-        from cubecast.pipeline.session import spark_session  # takes a second, and needs an extra
-
-        runner = on_spark(spark_session(master))
-    return runner if out is None else kept(runner, out / "points")
-
-
-def _telling(name: str, tell: Callable[[str], None], runner: Runner = in_processes) -> Runner:
-    """Says how many points of each part are done, and how long the rest of the part will take."""
-
-    def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
-        started = monotonic()
-        for done, figures in enumerate(runner(function, points), 1):
-            left = (monotonic() - started) / done * (len(points) - done)
-            tell(f"reproducing {name}: {done} of {len(points)} points, about {left:.0f} s left in this part")
-            yield figures
-
-    return run
-
-
 def _compare(names: tuple[str, ...], effort: Effort, as_json: bool) -> None:
     from cubecast.experiments.causal_aggregation.gap import compare_readings  # needs the kernels
 
     if names != ("causal-aggregation",):
         raise BadInput("there are readings of causal-aggregation only; name it")
     with stages("comparing readings") as tell:
-        rows = list(compare_readings(effort, _telling("all readings", tell)))
+        rows = list(compare_readings(effort, telling("reproducing all readings", tell)))
     if as_json:
         print_json({"experiment": names[0], "seed": effort.seed, "readings": rows})
     else:

@@ -1,4 +1,7 @@
-"""From a directory to one HTML page: find what is there, judge and measure its traces, draw."""
+"""From a directory to HTML: find what is there, judge and measure its traces, draw.
+
+One page holds everything; where several papers were reproduced, each has a page of its own beside it.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +19,14 @@ def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) ->
     """Write the page to `out`; what is in it. A session is asked for only if there are large traces."""
     require_drawing()
     found = find_sources(directory)
-    sections = list(_sections(directory, found, spark, tell))
-    tell("drawing")
     origin = f"Made by cubecast {__version__} with: cubecast report {directory}"
+    papers = list(_pages_of_papers(found, out, origin, tell))
+    sections = list(_sections(directory, found, [path.name for path in papers], spark, tell))
+    tell("drawing")
     write_page(out, page(f"cubecast: {directory.resolve().name}", sections, origin))
     return {
         "report": str(out),
+        "papers": [str(path) for path in papers],
         "sections": [section.title for section in sections],
         "reproductions": [report["experiment"] for report in found.reproductions],
         "sweeps": [about.sweep for about, _ in found.sweeps],
@@ -40,14 +45,33 @@ def _trace_sections(verification: Verification, metrics: Metrics) -> list[Sectio
     return trace_sections(verification, metrics)
 
 
-def _sections(directory: Path, found: Sources, spark: SparkIfAsked, tell: Tell) -> Iterator[Section]:
+def _pages_of_papers(found: Sources, out: Path, origin: str, tell: Tell) -> Iterator[Path]:
+    """Written beside the report, one for each reproduction if there are several; in their order."""
+    from cubecast.report.reproduction_section import reproduction_section
+
+    if len(found.reproductions) < 2:
+        return
+    for report in found.reproductions:
+        tell(f"drawing {report['experiment']}")
+        path = out.with_name(f"{out.stem}-{report['experiment']}.html")
+        write_page(path, page(f"cubecast: {report['experiment']}", [reproduction_section(report)], origin, out.name))
+        yield path
+
+
+def _sections(directory: Path, found: Sources, papers: list[str], spark: SparkIfAsked, tell: Tell) -> Iterator[Section]:
+    from cubecast.report.comparison_section import comparison_section
+    from cubecast.report.literature_section import literature_section
     from cubecast.report.reproduction_section import reproduction_section
     from cubecast.report.sweep_section import sweep_section
 
     if found.has_traces:
         verification = verify_traces([directory], None, spark, tell)
         yield from _trace_sections(verification, measure_traces([directory], spark, tell))
-    for report in found.reproductions:
-        yield reproduction_section(report)
+    if papers:
+        names = [report["experiment"] for report in found.reproductions]
+        yield literature_section(found.reproductions, dict(zip(names, papers, strict=True)))
+    else:
+        yield from map(reproduction_section, found.reproductions)
+    yield from map(comparison_section, found.comparisons)
     for about, rows in found.sweeps:
         yield sweep_section(about, rows)

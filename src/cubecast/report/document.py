@@ -25,6 +25,8 @@ class Grid:
     rows: Sequence[Sequence[Any]]
     folded: bool = False
     """Shown as its caption until somebody opens it."""
+    anchor: str = ""
+    """What links on the page call it."""
     kind: str = field(default="grid", init=False)
 
 
@@ -38,6 +40,7 @@ class Picture:
     text: str = ""
     wide: bool = False
     """As wide as the page; on a phone it is scrolled instead of shrunk."""
+    anchor: str = ""
     kind: str = field(default="picture", init=False)
 
 
@@ -61,6 +64,14 @@ class Section:
     tiles: Sequence[Tile] = ()
 
 
+@dataclass(frozen=True)
+class Link:
+    """A cell that leads to another place or page."""
+
+    text: str
+    target: str
+
+
 class Measured(str):
     """A number that is text already, with its unit: aligned as numbers are."""
 
@@ -74,8 +85,11 @@ def require_drawing() -> None:
             raise BadInput(f"a report needs {name}, missing here: pip install 'cubecast[report]'")
 
 
-def page(title: str, sections: Iterable[Section], origin: str = "") -> str:
-    """One HTML page that needs nothing from outside itself, in the look of a node's. `origin`: how it was made."""
+def page(title: str, sections: Iterable[Section], origin: str = "", index: str = "") -> str:
+    """One HTML page that needs nothing from outside itself, in the look of a node's.
+
+    `origin`: how it was made; `index`: the page that leads here.
+    """
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -86,6 +100,7 @@ def page(title: str, sections: Iterable[Section], origin: str = "") -> str:
         sections=list(sections),
         marked=MARKED,
         origin=origin,
+        index=index,
         theme=(STYLE / "theme.css").read_text(),
         icon=re.sub(r' xmlns="[^"]*"', "", (STYLE / "icon.svg").read_text()),
     )

@@ -128,8 +128,13 @@ def histogram(title: str, counts: Sequence[tuple[float, float, int]], x_label: s
         return svg(figure)
 
 
-def bars(labels: Sequence[str], series: Mapping[str, Curve], x_label: str) -> str:
-    """Horizontal bars, one group per label from the top, one bar per series."""
+def bars(
+    labels: Sequence[str],
+    series: Mapping[str, Curve],
+    x_label: str,
+    intervals: Mapping[str, Sequence[Sequence[float] | None]] | None = None,
+) -> str:
+    """Horizontal bars, one group per label from the top, one bar per series; intervals as lines across their ends."""
     with mpl.rc_context(_STYLE):
         height = max(1.6, _BAR_INCHES * len(labels) * len(series) * 0.6 + 0.9)
         figure, axes = blank((9, height))
@@ -138,6 +143,9 @@ def bars(labels: Sequence[str], series: Mapping[str, Curve], x_label: str) -> st
             places = [row + (k - (len(series) - 1) / 2) * thick for row in range(len(labels))]
             known = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
             axes.barh([place for place, _ in known], [value for _, value in known], thick, label=name)
+            for place, between in zip(places, (intervals or {}).get(name, ()), strict=False):
+                if between is not None:
+                    axes.plot(between, (place, place), color=INK, linewidth=1.2)
         axes.set_yticks(range(len(labels)), [fill(label, _LABEL_LETTERS) for label in labels], fontsize="small")
         axes.invert_yaxis()
         axes.set_xlabel(x_label)

@@ -1,12 +1,16 @@
-"""A reproduction in a report: the ledger, each table and figure ours against the paper's, and our curves."""
+"""A reproduction in a report: the ledger, each table and figure ours against the paper's, and our curves.
 
+A row of the ledger leads to the figure of its place, and the figure says the command that makes it again.
+"""
+
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cubecast.report import plots
-from cubecast.report.document import Grid, Part, Picture, Section
+from cubecast.report.document import Grid, Link, Part, Picture, Section, cell
 
-_LEDGER = ("claim", "place", "quantity", "unit", "paper", "ours", "difference", "tolerance", "remark", "verdict")
+_LEDGER = ("quantity", "unit", "paper", "ours", "difference", "tolerance", "remark", "verdict")
 X = "nodes"
 """The key of a figure's series that the others are drawn over."""
 
@@ -30,10 +34,28 @@ def _summary(name: str, ledger: Mapping[str, Any]) -> str:
 def _ledger(report: Mapping[str, Any]) -> Grid:
     others = _values_beside(report)
     rows = [
-        [*(row[name] for name in _LEDGER), *(values.get(row["claim"]) for values in others.values()), row["note"]]
+        [
+            row["claim"],
+            row["place"] if row["ours"] is None else Link(row["place"], f"#{_anchor(row['place'])}"),
+            *(row[name] for name in _LEDGER),
+            _interval(row),
+            *(values.get(row["claim"]) for values in others.values()),
+            row["note"],
+        ]
         for row in report["rows"]
     ]
-    return Grid("The claims ledger", [*_LEDGER, *(f"ours, {name}" for name in others), "note"], rows)
+    others_named = [f"ours, {name}" for name in others]
+    return Grid("The claims ledger", ["claim", "place", *_LEDGER, "95 % of", *others_named, "note"], rows)
+
+
+def _interval(row: Row) -> str:
+    """Of our value; empty where it rests on one run, or all runs agree."""
+    between = row.get("interval")
+    return "" if between is None else " … ".join(map(cell, between))
+
+
+def _anchor(place: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", place.lower())
 
 
 def _values_beside(report: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -51,14 +73,16 @@ def _reasons(rows: Sequence[Row]) -> Iterator[Part]:
 
 
 def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
-    """Every place of the paper: its own curves where the experiment has them, else its claims as bars."""
+    """The experiment's own curves; then every place of the paper, its claims as bars."""
     for name, series in report["series"].items():
         if series[X]:
             yield Picture(name, plots.lines(series[X], _panels_of(series), X, doubling=True))
-    others = _values_beside(report)
+    others, drawn = _values_beside(report), set[str]()
     for (place, unit), rows in _by_place(report["rows"]).items():
-        if place not in report["series"]:
-            yield Picture(f"{place}: ours and the paper's", [_claim_bars(rows, unit, others)], wide=True)
+        anchor = "" if place in drawn else _anchor(place)
+        drawn.add(place)
+        again = f'Again with: cubecast reproduce "{place}"'
+        yield Picture(f"{place}: ours and the paper's", [_claim_bars(rows, unit, others)], again, True, anchor)
 
 
 def _panels_of(series: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -84,4 +108,4 @@ def _by_place(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 def _claim_bars(rows: Sequence[Row], unit: str, others: Mapping[str, Mapping[str, float]]) -> str:
     series = {plots.PAPER: [row["paper"] for row in rows], "ours": [row["ours"] for row in rows]}
     series |= {f"ours, {name}": [values.get(row["claim"]) for row in rows] for name, values in others.items()}
-    return plots.bars([row["quantity"] for row in rows], series, unit)
+    return plots.bars([row["quantity"] for row in rows], series, unit, {"ours": [row.get("interval") for row in rows]})

@@ -64,3 +64,55 @@ def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
         console.print(f"{title}:")
     for line in lines:
         console.print(f"  {line}", soft_wrap=True)
+
+
+COMPARED = {
+    "complete": "complete, %",
+    "p50": "p50, ms",
+    "p99": "p99, ms",
+    "packets": "packets",
+    "bytes": "bytes",
+    "metadata": "metadata, bytes",
+    "holding": "held, ms",
+    "joined": "joined, ms",
+    "missed": "missed, %",
+    "P5": "FIFO broken",
+    "P7": "causes late",
+    "P9b": "total order",
+}
+"""What a comparison shows of each system, and as what: packets and bytes per delivery."""
+_SHARES = ("complete", "missed")
+
+
+def compared(row: Mapping[str, Any], name: str) -> float | str | None:
+    """A figure of a comparison as it is shown."""
+    value: float | None = row[name]
+    if name == "P9b":
+        return "yes" if value == 0 else "no"
+    return value if value is None or name not in _SHARES else 100 * value
+
+
+def print_comparison(console: Console, found: Mapping[str, Any]) -> None:
+    """A table for each condition."""
+    size = found["size"]
+    for condition in dict.fromkeys(row["condition"] for row in found["rows"]):
+        table = Table(title=condition, title_justify="left")
+        table.add_column("system")
+        for heading in COMPARED.values():
+            table.add_column(heading, justify="right")
+        for row in found["rows"]:
+            if row["condition"] == condition:
+                table.add_row(row["system"], *(_short(compared(row, name)) for name in COMPARED))
+        console.print(table)
+    console.print(
+        f"{size['nodes']} processes, {size['publishers']} of them publish {size['messages']} messages of "
+        f"{size['size']} bytes each within 4 s; a hop takes 5 to 15 ms. Packets, bytes and metadata are per delivery. "
+        f"{found['runs']} runs, seed {found['seed']}.",
+        soft_wrap=True,
+    )
+
+
+def _short(value: float | str | None) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"

@@ -23,7 +23,8 @@ FEW_RUNS = 2
 TOPIC_RUNS = 16
 ORDER_RUNS = 8
 """Whatever else is asked for: two are not enough for shares of 256 messages, and one takes a second."""
-PUBLISHERS = 32
+BROKER_RUNS = 6
+PUBLISHERS = 26
 
 
 def reproduce(effort: Effort, runner: Runner) -> Reproduction:
@@ -75,4 +76,4 @@ def _long(runner: Runner, seeds: Sequence[int], explanations: dict[str, Explanat
     churn = subscriber_churn.measure(runner, seeds[0])
     explanations |= subscriber_churn.explanations(churn)
     yield from subscriber_churn.findings(churn)
-    yield from broker_trees.findings(runner, seeds[:FEW_RUNS], publishers=PUBLISHERS)
+    yield from broker_trees.findings(runner, seeds[:BROKER_RUNS], publishers=PUBLISHERS)

@@ -1,0 +1,79 @@
+"""How well each finding is known: a 95 % interval from the runs it rests on, by the bootstrap.
+
+An experiment is evaluated again and again over runs drawn with replacement from those that were made; nothing is
+simulated for it. The runner that does this hands every point the figures of another seed of the same point, the same
+one wherever a seed occurs, so that what was paired stays paired. A finding that rests on one run has no interval.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, TypeAlias
+
+from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner
+from cubecast.experiments.reproduction import Effort, Experiment
+
+SAMPLES = 100
+TAIL = 0.025
+
+Interval: TypeAlias = tuple[float, float]
+Setting: TypeAlias = tuple[str, str]
+
+
+@dataclass
+class _Runs:
+    """Every run that was made, by setting and seed."""
+
+    figures: dict[Setting, dict[int, Figures]] = field(default_factory=dict)
+
+    def remembering(self, runner: Runner) -> Runner:
+        def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+            for point, figures in zip(points, runner(function, points), strict=True):
+                setting, seed = _split(function, point)
+                self.figures.setdefault(setting, {})[seed] = figures
+                yield figures
+
+        return run
+
+    def drawn(self, rng: Random) -> Runner:
+        """For each seed another one, by its place among the seeds of the setting."""
+        places: dict[int, float] = {}
+
+        def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+            for point in points:
+                setting, seed = _split(function, point)
+                runs = self.figures[setting]
+                place = places.setdefault(seed, rng.random())
+                yield list(runs.values())[int(place * len(runs))]
+
+        return run
+
+
+def with_intervals(experiment: Experiment, effort: Effort, runner: Runner) -> dict[str, Any]:
+    """The experiment's report, with `interval` in each row of its ledger: low and high, or None."""
+    runs = _Runs()
+    report = experiment(effort, runs.remembering(runner)).to_json()
+    samples: dict[str, list[float]] = {row["claim"]: [] for row in report["rows"]}
+    if any(len(some) > 1 for some in runs.figures.values()):
+        rng = Random(effort.seed)
+        for _ in range(SAMPLES):
+            for finding in experiment(effort, runs.drawn(rng)).ledger.findings:
+                samples[finding.claim.name].append(finding.ours)
+    for row in report["rows"]:
+        row["interval"] = _interval(samples[row["claim"]])
+    return report
+
+
+def _split(function: PointFunction, point: Point) -> tuple[Setting, int]:
+    rest = {name: value for name, value in point.items() if name != "seed"}
+    described = json.dumps(rest, sort_keys=True, default=repr)
+    return (f"{function.__module__}.{function.__qualname__}", described), point.get("seed", 0)
+
+
+def _interval(samples: Sequence[float]) -> Interval | None:
+    ordered = sorted(samples)
+    if not ordered or ordered[0] == ordered[-1]:
+        return None
+    last = len(ordered) - 1
+    return ordered[round(TAIL * last)], ordered[round((1 - TAIL) * last)]

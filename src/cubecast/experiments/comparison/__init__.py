@@ -1,0 +1,1 @@
+"""The systems of the papers side by side on one workload."""
