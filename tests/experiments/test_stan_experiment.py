@@ -10,7 +10,7 @@ from cubecast.experiments.stan.crossposts import savings, triplets
 from cubecast.experiments.stan.point import run_settings, setting
 from cubecast.experiments.stan.universes import SHAPES, Shape, grid, matched, universe
 from cubecast.sim.kernels.stan import Overlays
-from cubecast.sim.kernels.stan_growth import GrowingOverlays
+from cubecast.sim.kernels.stan_churn import ChangingOverlays
 
 SMALL = Shape(300, 60, 120, 1.6, 1000.0, 4, 0.7)
 
@@ -98,13 +98,13 @@ def test_newcomers_take_over_links_and_no_view_shrinks():
     drawn = matched(np.random.default_rng(1), SMALL)
     rng = np.random.default_rng(2)
     order = rng.permutation(drawn.processes)
-    overlays = GrowingOverlays(drawn.first, drawn.members, order < 150, seed=1, rng=rng)
+    overlays = ChangingOverlays(drawn.first, drawn.members, order < 150, seed=1)
     old = overlays.there.copy()
     sizes = overlays.world.size.copy()
     assert not sizes[~old].any() and (sizes[old] > 0).any()
     overlays.round()
     assert np.array_equal(overlays.world.size, sizes)
-    overlays.join(order < 300)
+    overlays.come(order < 300)
     assert overlays.there.all() and (overlays.world.size >= sizes).all() and (overlays.world.size > 0).all()
     for slot in range(len(drawn.members)):
         view = overlays.view(slot)

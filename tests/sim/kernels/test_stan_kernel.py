@@ -34,11 +34,14 @@ class Mirror:
         views = [{} for _ in range(drawn.processes)]
         for (topic, process), slot in self.slot.items():
             views[process][str(topic)] = overlays.view(slot)
+        self.parameters = StanParameters(ttl=self.ttl, repair=repair)
+        self.machines = self._machines(views)
+        self._deliver([(p, e) for p, machine in self.machines.items() for e in machine.on_start(0.0)])
+
+    def _machines(self, views):
         self.rng = [Told() for _ in views]
-        parameters = StanParameters(ttl=self.ttl, repair=repair)
-        peers = range(drawn.processes)
-        self.machines = [Stan(p, peers, parameters, self.rng[p], views=views[p]) for p in peers]
-        self._deliver([(p, e) for p, machine in enumerate(self.machines) for e in machine.on_start(0.0)])
+        peers = range(len(views))
+        return {p: Stan(p, peers, self.parameters, self.rng[p], views=views[p]) for p in peers}
 
     def _deliver(self, effects):
         """Everything but walks and replies, which are handed back."""
@@ -54,7 +57,7 @@ class Mirror:
     def round(self, loss):
         self.number += 1
         effects = []
-        for p, machine in enumerate(self.machines):
+        for p, machine in self.machines.items():
             walking = [t for t, overlay in machine.overlays.items() if overlay.view]
             self.rng[p].coming = [self._draw(t, p, 0) for t in walking]
             effects += [(p, effect) for effect in machine.on_timer(0.0, ROUND)]

@@ -9,7 +9,7 @@ from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.point import average, universe_of
 from cubecast.sim.kernels.stan import Overlays
-from cubecast.sim.kernels.stan_growth import GrowingOverlays
+from cubecast.sim.kernels.stan_churn import ChangingOverlays
 
 WAVES, ROUNDS_BETWEEN, LAST = 5, 10, 70
 
@@ -18,13 +18,13 @@ def run(point: Point) -> Figures:
     drawn = universe_of(point["universe"], point["first_seed"])
     rng = np.random.default_rng([point["seed"], 2])
     order = rng.permutation(drawn.processes) / drawn.processes
-    grown = GrowingOverlays(drawn.first, drawn.members, order < 0.5, seed=point["seed"], rng=rng)
+    grown = ChangingOverlays(drawn.first, drawn.members, order < 0.5, seed=point["seed"])
     scratch = Overlays(drawn.first, drawn.members, seed=point["seed"])
     links = []
     for number in range(LAST):
         wave, early = divmod(number, ROUNDS_BETWEEN)
         if 1 <= wave <= WAVES and not early:
-            grown.join(order < 0.5 + 0.5 * wave / WAVES)
+            grown.come(order < 0.5 + 0.5 * wave / WAVES)
         grown.round()
         scratch.round()
         now = grown.physical_links()

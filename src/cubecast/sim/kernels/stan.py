@@ -24,8 +24,16 @@ class Overlays:
     """One overlay per topic. `first` and `members` as in a universe: members ascend within their topic."""
 
     def __init__(
-        self, first: NDArray[np.int64], members: NDArray[np.int32], *, seed: int, ttl: int = 4, repair: bool = True
+        self,
+        first: NDArray[np.int64],
+        members: NDArray[np.int32],
+        *,
+        seed: int,
+        ttl: int = 4,
+        repair: bool = True,
+        spare: int = 0,
     ) -> None:
+        """`spare`: places a view has beyond its links, where members come and go."""
         sizes = np.diff(first)
         if not len(sizes) or sizes.min() < 2:
             raise BadInput("an overlay has two members or more; leave smaller topics out of the universe")
@@ -36,7 +44,7 @@ class Overlays:
         self.seed, self.ttl, self.repair = seed, ttl, repair
         self.rounds = 0
         self._k = np.array([view_size(int(m)) for m in sizes], np.int64)
-        self.world = _make_world(first, members, self._k)
+        self.world = _make_world(first, members, self._k + spare)
         metrics.draw_views(self.world, self._k, seed)
 
     @property
