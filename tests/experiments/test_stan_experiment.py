@@ -5,9 +5,20 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.experiments.parallel import here
-from cubecast.experiments.stan import figure_3_7, figure_3_8, figure_3_10, figure_3_11, figure_3_13, figure_3_15
+from cubecast.experiments.stan import (
+    figure_3_7,
+    figure_3_8,
+    figure_3_10,
+    figure_3_11,
+    figure_3_12,
+    figure_3_13,
+    figure_3_14,
+    figure_3_15,
+    table_3_1,
+)
 from cubecast.experiments.stan.crossposts import savings, triplets
 from cubecast.experiments.stan.point import run_settings, setting
+from cubecast.experiments.stan.table_3_1 import draw_log, extract, log_of
 from cubecast.experiments.stan.universes import SHAPES, Shape, grid, matched, universe
 from cubecast.sim.kernels.stan import Overlays
 from cubecast.sim.kernels.stan_churn import ChangingOverlays
@@ -114,3 +125,45 @@ def test_newcomers_take_over_links_and_no_view_shrinks():
 def test_links_after_growth_are_those_of_all_from_the_start():
     (finding,) = figure_3_13.findings("small", figure_3_13.runs(here, "small", range(1, 2)))
     assert finding.ours == pytest.approx(1, abs=0.05)
+
+
+def test_links_follow_the_number_of_processes_that_come_and_go(monkeypatch):
+    monkeypatch.setattr(figure_3_12, "ROUNDS", 30)
+    done = figure_3_12.runs(here, "small", range(1, 2))
+    found = {finding.claim.name: finding for finding in figure_3_12.findings(done)}
+    assert set(found) == {"ST-CHURN-x1", "ST-CHURN-x4", "ST-CHURN-x16", "ST-CHURN-isolated"}
+    assert found["ST-CHURN-isolated"].within
+    swings = {factor: max(runs[0]["processes"]) - min(runs[0]["processes"]) for factor, runs in done.items()}
+    assert swings[1] < swings[16]
+
+
+def test_common_interests_give_fewer_links_and_overlays_that_are_not_whole():
+    (stan,) = run_settings(here, [setting("small", measure="fitness")], range(1, 2))
+    greedy = figure_3_14.runs(here, "small", 1)
+    assert [finding.within for finding in figure_3_14.findings(greedy, stan)] == [True, True]
+    assert greedy[0]["reachable"] < 0.1
+    assert not all(finding.within for finding in figure_3_14.findings([_as_greedy(stan[0])], stan))
+
+
+def _as_greedy(run):
+    return {"links": run["links"][-1], "clustering": run["final"]["clustering"], "reachable": 1.0}
+
+
+def test_a_universe_grows_from_its_seeds_as_by_hand():
+    pairs = [(0, 1), (0, 2), (0, 1), (1, 1), (1, 2), (1, 3), (2, 3), (3, 3)]  # (topic, user); 0 is the seed
+    log = log_of(*(np.array(column) for column in zip(*pairs, strict=True)))
+    drawn = [extract(log, np.array([0]), np.random.default_rng(seed), 2) for seed in range(20)]
+    grown = {tuple(sorted(map(tuple, pairs.tolist()))) for pairs in drawn}
+    assert grown == {((0, 1), (0, 2)), ((0, 1), (0, 2), (1, 1), (1, 2))}
+    assert len(extract(log, np.array([0]), np.random.default_rng(1), 3)) == 0
+    with pytest.raises(BadInput, match="empty"):
+        log_of(np.array([], int), np.array([], int))
+
+
+def test_sizes_of_table_3_1_are_those_of_the_median_universe(monkeypatch):
+    for name, value in (("PAGES", 600), ("USERS", 2000), ("CANDIDATES", 3), ("SEEDS", {"W8": 5, "W7": 10})):
+        monkeypatch.setattr(table_3_1, name, value)
+    done = table_3_1.runs(here, 1)
+    assert len(list(table_3_1.findings(done))) == 4 and all(run["topics"] > 1 for run in done)
+    log = draw_log(np.random.default_rng(1), SMALL)
+    assert (np.diff(log.topic * 300 + log.user) > 0).all(), "a pair stands twice"

@@ -36,7 +36,8 @@ class Claim:
     part_of: str = ""
     """The paper's claim, where that has several numbers."""
     remark: str = ""
-    """`fitted`: a setting the paper does not state was chosen by this claim. `by construction`: it cannot fail."""
+    """`fitted`: a setting the paper does not state was chosen by this claim. `by construction`: it cannot fail. `set
+    after a run`: what counts as reproduced was written down when figures were known."""
 
     def distance(self, ours: float, holds: bool | None) -> float:
         """0 for equal, 1 at the edge of the tolerance; bounds and shapes are 0 when they hold."""

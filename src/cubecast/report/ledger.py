@@ -29,6 +29,9 @@ def print_reproduction(console: Console, report: Mapping[str, Any]) -> None:
         console.print(f"{name}: {within} of {claims} rows within tolerance, mean distance {ledger['distance']:.2f}")
     if report["not_run"]:
         console.print(f"Not run here: {', '.join(report['not_run'])}", soft_wrap=True)
+    late = [row["claim"] for row in report["rows"] if row["remark"] == "set after a run"]
+    if late:
+        console.print(f"Bounds set after a first run: {', '.join(late)}", soft_wrap=True)
     if any(row["remark"] == "fitted" for row in report["rows"]):
         console.print("* fitted: a setting the paper does not state was chosen by these claims.")
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sim.kernels.test_stan_kernel import WORLDS, Mirror, Told
 
 from cubecast.protocol.effects import Send, Subscribed
 from cubecast.protocol.epidemic.stan import Stan
@@ -10,6 +9,7 @@ from cubecast.protocol.epidemic.stan_packets import Adopt, Given, Member, Seek
 from cubecast.sim.kernels import stan_kernel as kernel
 from cubecast.sim.kernels import stan_members
 from cubecast.sim.kernels.stan_churn import ChangingOverlays
+from sim.kernels.test_stan_kernel import WORLDS, Mirror, Told
 
 
 class Choosing(Told):

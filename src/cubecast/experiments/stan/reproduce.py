@@ -1,4 +1,4 @@
-"""`cubecast reproduce stan`: fewer links with the same overlays, loss, and crossposts."""
+"""`cubecast reproduce stan`: universes, fewer links with the same overlays, loss, churn, growth, and crossposts."""
 
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Finding, Ledger
@@ -10,14 +10,17 @@ from cubecast.experiments.stan import (
     figure_3_9,
     figure_3_10,
     figure_3_11,
+    figure_3_12,
     figure_3_13,
+    figure_3_14,
     figure_3_15,
+    table_3_1,
 )
 from cubecast.experiments.stan.point import run_settings
 
 RUNS, QUICK_RUNS = 10, 2
-GROWTHS = 3
-"""Half a minute each, and alike."""
+CHANGES, QUICK_CHANGES = 3, 1
+"""Runs in which processes come and go: long, and alike."""
 GRIDS = 20
 """Universes differ in their links by a fifth: a few are not enough."""
 
@@ -38,8 +41,11 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     found = iter(run_settings(runner, listed, range(effort.seed, effort.seed + runs)))
     done = {name: [next(found) for _ in several] for name, several in settings.items()}
     done["grid"] = run_settings(runner, [figure_3_7.SETTING], range(effort.seed, effort.seed + GRIDS))
-    if not effort.quick:
-        done["growth"] = [figure_3_13.runs(runner, "W8", range(effort.seed, effort.seed + min(runs, GROWTHS)))]
+    done["greedy"] = [figure_3_14.runs(runner, "W8", effort.seed)]
+    done["table"] = [table_3_1.runs(runner, effort.seed)]
+    changes = range(effort.seed, effort.seed + min(runs, QUICK_CHANGES if effort.quick else CHANGES))
+    done["growth"] = [figure_3_13.runs(runner, "W8", changes)]
+    churn = figure_3_12.runs(runner, "W8", changes)
     losses = dict(zip(figure_3_11.LOSSES, done["loss"], strict=True))
     return Reproduction(
         name="stan",
@@ -48,19 +54,34 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         runs=runs,
         seed=effort.seed,
         ledger=Ledger(
-            _findings(done, losses),
+            [*_findings(done, losses), *figure_3_12.findings(churn)],
             figure_3_10.explanations(done["L8 fitness"]) if "L8 fitness" in done else {},
             claims_of("stan"),
         ),
-        series={
-            "Figure 3.7": {
-                "nodes": list(range(figure_3_7.SETTING["rounds"] + 1)),
-                "links, grid": figure_3_7.evolution(done["grid"][0]),
-            },
-            "Figure 3.11": {"nodes": list(range(len(losses[0.0][0]["links"])))}
-            | {f"links, {100 * loss:g} % loss": figure_3_7.evolution(runs) for loss, runs in losses.items()},
-        },
+        series=_series(done, losses, churn),
     )
+
+
+def _series(
+    done: dict[str, list[list[Figures]]], losses: dict[float, list[Figures]], churn: dict[int, list[Figures]]
+) -> dict[str, dict[str, list[float]]]:
+    """By round."""
+
+    def curves(named: dict[str, list[float]]) -> dict[str, list[float]]:
+        return {"nodes": [float(number) for number in range(len(next(iter(named.values()))))]} | named
+
+    def over(runs: list[Figures], what: str = "links") -> list[float]:
+        return figure_3_7.evolution([{"links": run[what]} for run in runs])
+
+    return {
+        "Figure 3.7": curves({"links, grid": over(done["grid"][0])}),
+        "Figure 3.11": curves({f"links, {100 * loss:g} % loss": over(runs) for loss, runs in losses.items()}),
+        "Figure 3.12a": curves(
+            {f"processes, churn ×{factor}": over(runs, "processes") for factor, runs in churn.items()}
+        ),
+        "Figure 3.12b": curves({f"links, churn ×{factor}": over(runs) for factor, runs in churn.items()}),
+        "Figure 3.13": curves({"links, growing": over(done["growth"][0])}),
+    }
 
 
 def _findings(done: dict[str, list[list[Figures]]], losses: dict[float, list[Figures]]) -> list[Finding]:
@@ -72,8 +93,9 @@ def _findings(done: dict[str, list[list[Figures]]], losses: dict[float, list[Fig
         *figure_3_9.findings(by_universe),
         *figure_3_10.findings("W8", *done["fitness"]),
         *figure_3_11.findings("W8", losses),
+        *figure_3_13.findings("W8", done["growth"][0]),
+        *figure_3_14.findings(done["greedy"][0], done["fitness"][0]),
         *figure_3_15.findings("L8", livejournal),
+        *table_3_1.findings(done["table"][0]),
     ]
-    if "growth" in done:
-        found += figure_3_13.findings("W8", done["growth"][0])
     return [*found, *(figure_3_10.findings("L8", *done["L8 fitness"]) if "L8 fitness" in done else ())]

@@ -57,6 +57,4 @@ class ChangingOverlays(Overlays):
         return int((here & ~linked).sum())
 
     def _enter(self, coming: NDArray[np.bool_]) -> None:
-        members_kernel.enter_all(
-            self.world, self.there, coming, self._wanted, self._found, self.seed, self.rounds
-        )
+        members_kernel.enter_all(self.world, self.there, coming, self._wanted, self._found, self.seed, self.rounds)

@@ -101,15 +101,12 @@ def enter_all(
     found: NDArray[np.int64],
     seed: int,
     number: int,
-) -> int:
-    """Those that come, one after another; how many they are."""
-    entered = 0
+) -> None:
+    """Those that come, one after another."""
     for topic in range(len(world.first) - 1):
         for slot in range(world.first[topic], world.first[topic + 1]):
             if coming[slot]:
                 enter(world, there, topic, slot, wanted, found, seed, number)
-                entered += 1
-    return entered
 
 
 @compiled
@@ -144,10 +141,10 @@ def _give(world: World, topic: int, member: int, slot: int, drawn: float) -> int
 
 @compiled
 def _has(world: World, row: int, size: int, slot: int) -> bool:
-    for j in range(size):
-        if world.links[row + j] == slot:
-            return True
-    return False
+    place = 0
+    while place < size and world.links[row + place] != slot:
+        place += 1
+    return place < size
 
 
 @compiled
