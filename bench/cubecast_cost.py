@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cubecast.protocol.cubecast import Cubecast, Parameters
 from cubecast.protocol.effects import Send
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.hypercube.topology import dimension_of
 from cubecast.sim.config import SimConfig
 from cubecast.sim.faults import Crash
 from cubecast.sim.run import prepare, simulate_to_memory

@@ -5,11 +5,10 @@ from contextlib import suppress
 from bench.hostile_packets import Pick, hostile_frame, hostile_packet
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.parameters import Detection
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Start
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.parameters import Detection, Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Start
 from cubecast.wire.codec import codec_named
 
 decode = codec_named("cubecast").decode

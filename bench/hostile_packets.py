@@ -10,8 +10,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from cubecast.protocol.cubecast.packets import PACKETS
 from cubecast.protocol.families import FAMILIES, find
-from cubecast.protocol.vcube.cubecast.packets import PACKETS
 from cubecast.wire.codec import codec_named, codec_of
 
 LIVE = codec_named("cubecast")

@@ -29,7 +29,7 @@ from cubecast.experiments.free_ports import free_addresses
 PROGRAM = (sys.executable, "-c", "from cubecast.cli import main; main()")
 READY_WITHIN = 4.0
 """Seconds, on an idle machine; what is printed for a busy one says how busy it was."""
-IMPORTS = (sys.executable, "-c", "import cubecast.cli.node, cubecast.protocol.vcube.cubecast.family as _; print('{}')")
+IMPORTS = (sys.executable, "-c", "import cubecast.cli.node, cubecast.protocol.cubecast.family as _; print('{}')")
 """What every node does before it can do anything; it answers in JSON, as a node does when it serves."""
 
 

@@ -24,8 +24,8 @@ from cubecast.net.log.since import PublisherCut
 from cubecast.net.loop import run
 from cubecast.net.node import LiveNode
 from cubecast.net.port import GapNotice, Logged
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
-from cubecast.protocol.vcube.cubecast.validation import Validator
+from cubecast.protocol.cubecast.parameters import Parameters
+from cubecast.protocol.cubecast.validation import Validator
 from cubecast.wire.codec import codec_named
 
 decode = codec_named("cubecast").decode

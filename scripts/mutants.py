@@ -36,7 +36,7 @@ class Room:
 
 
 ROOMS = {
-    "protocol": Room(("protocol/vcube/cubecast",), 40, ("tests/protocol/cubecast", "tests/sim", "tests/scripts"), True),
+    "protocol": Room(("protocol/cubecast",), 40, ("tests/protocol/cubecast", "tests/sim", "tests/scripts"), True),
     "order": Room(("protocol/order",), 5, ("tests/protocol", "tests/sim"), True),
     "net": Room(("net",), 15, ("tests/net", "tests/api")),
     "log": Room(("net/log",), 10, ("tests/net/log", "tests/api")),
@@ -45,7 +45,7 @@ ROOMS = {
     "experiments": Room(("experiments",), 6, ("tests/experiments", "tests/sim", "tests/papers")),
 }
 EQUIVALENT: dict[str, str] = {
-    "protocol/vcube/cubecast/dissemination.py:_begin:boundary:0": "plans are a cache, emptied sooner or later",
+    "protocol/cubecast/dissemination.py:_begin:boundary:0": "plans are a cache, emptied sooner or later",
 }
 """Faults that are none, by name, with the proof."""
 _LEFT_ALONE = {"invariants", "waiting", "describe", "__repr__", "__str__"}

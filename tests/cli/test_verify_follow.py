@@ -9,8 +9,8 @@ from urllib.request import urlopen
 import pytest
 
 from cubecast import Node
+from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.effects import Deliver
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
 from support.commands import complaint, running
 from support.running import run
 

@@ -25,7 +25,7 @@ LIVE = (
 COMPILED_FIRST = """
 from cubecast.api import handover
 from cubecast.net import driver
-from cubecast.protocol.vcube.cubecast import machine
+from cubecast.protocol.cubecast import machine
 assert not any(module.__file__.endswith(".py") for module in (driver, handover, machine))
 """
 OF_EVERY_SEED = """

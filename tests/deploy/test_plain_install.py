@@ -39,7 +39,7 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith(("cubeca
 """
 WHAT_A_NODE_LOADS = """
 import json, sys
-import cubecast.cli.node, cubecast.protocol.vcube.cubecast.family
+import cubecast.cli.node, cubecast.protocol.cubecast.family
 print(json.dumps(sorted(sys.modules)))
 """
 COMPLAINTS = """

@@ -7,10 +7,10 @@ from cubecast.ids import MessageId
 from cubecast.net.config import MAX_PAYLOAD, NodeConfig
 from cubecast.net.local_port import LARGE, LocalPort
 from cubecast.net.node import LiveNode
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Start
 from cubecast.protocol.effects import Send
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.vocabulary import Start
 from cubecast.wire.codec import MAX_PACKET_BYTES
 from support.cluster import FAST
 from support.live_codec import encode

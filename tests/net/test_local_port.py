@@ -11,9 +11,9 @@ from cubecast.net.gateway_messages import encode
 from cubecast.net.local_port import LocalPort
 from cubecast.net.status import MOST_SHOWN
 from cubecast.net.turn import Turn
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.families import find
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from support.live_codec import encode as packed
 from support.running import run
 

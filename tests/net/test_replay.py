@@ -12,11 +12,11 @@ from cubecast.net.input_log import InputLog, encode_effects
 from cubecast.net.patterns import Selection
 from cubecast.net.replay import replay, replay_all
 from cubecast.net.seating import Seating
+from cubecast.protocol.cubecast.packets import Convoy, Hello, WaveAck
+from cubecast.protocol.cubecast.parameters import Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Entry, Start
 from cubecast.protocol.effects import Deliver, Send
-from cubecast.protocol.vcube.cubecast.packets import Convoy, Hello, WaveAck
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Start
 from support.live_codec import decode, encode
 
 CHOSEN = {"round_length": "1.0", "patience": "3.0"}

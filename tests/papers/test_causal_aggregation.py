@@ -8,15 +8,15 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Deliver, Published, Send
-from cubecast.protocol.vcube.causal_aggregation import (
+from cubecast.protocol.hypercube.causal_aggregation import (
     Aggregation,
     CausalBroadcast,
     CausalParameters,
     PacketOrder,
     Tree,
 )
-from cubecast.protocol.vcube.causal_packets import CausalMessage, CausalPacket
-from cubecast.protocol.vcube.topology import tree
+from cubecast.protocol.hypercube.causal_packets import CausalMessage, CausalPacket
+from cubecast.protocol.hypercube.topology import tree
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate
 

@@ -4,8 +4,8 @@ import pytest
 
 from cubecast.experiments.diagnosis import DiagnosisWorld, Start, measure
 from cubecast.protocol.effects import Send
+from cubecast.protocol.hypercube.topology import children, cluster, cluster_members, first_child, tree
 from cubecast.protocol.masks import mask_of
-from cubecast.protocol.vcube.topology import children, cluster, cluster_members, first_child, tree
 
 EVERYONE = mask_of(range(8))
 

@@ -6,13 +6,13 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Deliver, Published, Send
+from cubecast.protocol.hypercube.delivery import FirstReception
+from cubecast.protocol.hypercube.packets import Operation, OperationAck, Pub, PubAck, Sub
+from cubecast.protocol.hypercube.srpt import Brokers, Srpt
+from cubecast.protocol.hypercube.subscribers import Roster
+from cubecast.protocol.hypercube.topology import children, tree
+from cubecast.protocol.hypercube.vcube_ps import VCubePS
 from cubecast.protocol.masks import mask_of
-from cubecast.protocol.vcube.delivery import FirstReception
-from cubecast.protocol.vcube.packets import Operation, OperationAck, Pub, PubAck, Sub
-from cubecast.protocol.vcube.srpt import Brokers, Srpt
-from cubecast.protocol.vcube.subscribers import Roster
-from cubecast.protocol.vcube.topology import children, tree
-from cubecast.protocol.vcube.vcube_ps import VCubePS
 from cubecast.sim.run import SimConfig, simulate
 from support.script_world import ScriptWorld
 

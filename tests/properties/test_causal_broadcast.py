@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cubecast.check import Verdict, check_trace
-from cubecast.protocol.vcube.causal_aggregation import PacketOrder, Tree
+from cubecast.protocol.hypercube.causal_aggregation import PacketOrder, Tree
 from cubecast.sim.config import SimConfig
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, Queue
 from cubecast.sim.run import simulate_to_memory

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from cubecast.protocol.cubecast.packets import Ack, Convoy
+from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.families import find
-from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
 from cubecast.sim.network import Network
 from cubecast.sim.scenario import machines
 from cubecast.sim.world import World

@@ -3,7 +3,7 @@
 import pytest
 from bench.cubecast_cost import HOP, Lockstep, join_latency, state_over_time, throughput, traffic, unavailability
 
-from cubecast.protocol.vcube.cubecast.timers import Timer
+from cubecast.protocol.cubecast.parameters import Timer
 
 
 @pytest.mark.parametrize("fifo_links", [True, False], ids=["fifo", "non-fifo"])

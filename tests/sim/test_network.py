@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.protocol.vcube.packets import Pub, PubAck
+from cubecast.protocol.hypercube.packets import Pub, PubAck
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
 from cubecast.wire.codec import codec_named

@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.experiments.swarm import judge, swarm
 from cubecast.protocol.family import Nemesis
-from cubecast.protocol.vcube.vcube_pb import VCubePB
+from cubecast.protocol.hypercube.vcube_pb import VCubePB
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm import draw
 

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from random import Random
 
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import WaveAck
+from cubecast.protocol.cubecast.parameters import Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Entry
 from cubecast.protocol.effects import Send, SetTimer
 from cubecast.protocol.inputs import Publish, Subscribe, Unsubscribe
 from cubecast.protocol.inputs import Timer as Due
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import WaveAck
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry
 from cubecast.sim.fault_injection import _fate
 from cubecast.sim.faults import Half, parse_faults
 from cubecast.sim.schedule import Schedule

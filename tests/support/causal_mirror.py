@@ -7,8 +7,8 @@ import numpy as np
 
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Deliver, Send
-from cubecast.protocol.vcube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters
-from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.hypercube.causal_aggregation import Aggregation, CausalBroadcast, CausalParameters
+from cubecast.protocol.hypercube.topology import dimension_of
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, CausalRun, Queue
 from cubecast.sim.network import Network
 from cubecast.sim.world import World

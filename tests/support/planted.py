@@ -6,26 +6,26 @@ from unittest.mock import patch
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast.announcements import Pieces
+from cubecast.protocol.cubecast.barriers import Barrier
+from cubecast.protocol.cubecast.context import Context
+from cubecast.protocol.cubecast.copies import Copy
+from cubecast.protocol.cubecast.delivery import Delivery
+from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.detector import Detector
+from cubecast.protocol.cubecast.dissemination import Dissemination
+from cubecast.protocol.cubecast.inquiry import OpenInquiry
+from cubecast.protocol.cubecast.joining import Joining
+from cubecast.protocol.cubecast.lifetime import Lifetime
+from cubecast.protocol.cubecast.machine import Cubecast
+from cubecast.protocol.cubecast.packets import Ask, Settle
+from cubecast.protocol.cubecast.postponing import Postponing, _causes
+from cubecast.protocol.cubecast.settlement import Settlement
+from cubecast.protocol.cubecast.topics import TopicState
+from cubecast.protocol.cubecast.views import View
 from cubecast.protocol.effects import Deliver, Published, Send
-from cubecast.protocol.vcube.cubecast.announcements import Pieces
-from cubecast.protocol.vcube.cubecast.barriers import Barrier
-from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.copies import Copy
-from cubecast.protocol.vcube.cubecast.delivery import Delivery
-from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.detector import Detector
-from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.inquiry import OpenInquiry
-from cubecast.protocol.vcube.cubecast.joining import Joining
-from cubecast.protocol.vcube.cubecast.lifetime import Lifetime
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.packets import Ask, Settle
-from cubecast.protocol.vcube.cubecast.postponing import Postponing, _causes
-from cubecast.protocol.vcube.cubecast.settlement import Settlement
-from cubecast.protocol.vcube.cubecast.topics import TopicState
-from cubecast.protocol.vcube.cubecast.views import View
-from cubecast.protocol.vcube.packets import Pub
-from cubecast.protocol.vcube.vcube_ps import VCubePS
+from cubecast.protocol.hypercube.packets import Pub
+from cubecast.protocol.hypercube.vcube_ps import VCubePS
 
 
 def ack_before_forward() -> AbstractContextManager[object]:

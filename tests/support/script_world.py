@@ -25,6 +25,7 @@ from cubecast.protocol.effects import (
     Unsubscribed,
 )
 from cubecast.protocol.families import find
+from cubecast.protocol.hypercube.packets import Entry, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.protocol.inputs import (
     Crosspost,
     Follow,
@@ -38,7 +39,6 @@ from cubecast.protocol.inputs import (
     Unsubscribe,
 )
 from cubecast.protocol.masks import ids_of
-from cubecast.protocol.vcube.packets import Entry, OperationAck, Pub, PubAck, Sub, Uns
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import machines
 from cubecast.sim.schedule import SEVERAL

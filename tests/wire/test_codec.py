@@ -10,11 +10,20 @@ from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.families import FAMILIES, find
-from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
-from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
-from cubecast.protocol.vcube.packets import Entry, Operation, OperationAck, Pub, PubAck, Sub, Uns
-from cubecast.protocol.vcube.vcube_pb_packets import Membership
+from cubecast.protocol.hypercube.packets import (
+    Entry,
+    Membership,
+    Operation,
+    OperationAck,
+    Pub,
+    PubAck,
+    Sub,
+    Test,
+    TestReply,
+    Uns,
+)
 from cubecast.wire.codec import MAX_PACKET_BYTES, Codec, codec_of
 from support.live_codec import LIVE
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Effects, Send
-from cubecast.protocol.vcube.diagnosis import Diagnosis, DiagnosisParameters
-from cubecast.protocol.vcube.diagnosis_packets import Test, TestReply
-from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.hypercube.diagnosis import Diagnosis, DiagnosisParameters
+from cubecast.protocol.hypercube.packets import Test, TestReply
+from cubecast.protocol.hypercube.topology import dimension_of
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.network import Network
 from cubecast.sim.randomness import stream

@@ -10,13 +10,13 @@ from cubecast.errors import BadInput
 from cubecast.protocol.family import Family
 
 FAMILIES = {
-    "cubecast": "cubecast.protocol.vcube.cubecast.family:CUBECAST",
-    "vcube-ps": "cubecast.protocol.vcube.families:VCUBE_PS",
-    "srpt": "cubecast.protocol.vcube.families:SRPT",
-    "srpt-b": "cubecast.protocol.vcube.families:SRPT_B",
-    "vcube-pb": "cubecast.protocol.vcube.families:VCUBE_PB",
-    "causal-broadcast": "cubecast.protocol.vcube.families:CAUSAL_BROADCAST",
-    "timer-bundling": "cubecast.protocol.vcube.families:TIMER_BUNDLING",
+    "cubecast": "cubecast.protocol.cubecast.family:CUBECAST",
+    "vcube-ps": "cubecast.protocol.hypercube.families:VCUBE_PS",
+    "srpt": "cubecast.protocol.hypercube.families:SRPT",
+    "srpt-b": "cubecast.protocol.hypercube.families:SRPT_B",
+    "vcube-pb": "cubecast.protocol.hypercube.families:VCUBE_PB",
+    "causal-broadcast": "cubecast.protocol.hypercube.families:CAUSAL_BROADCAST",
+    "timer-bundling": "cubecast.protocol.hypercube.families:TIMER_BUNDLING",
     "locaps": "cubecast.protocol.brokers.families:LOCAPS",
     "delta": "cubecast.protocol.brokers.families:DELTA",
     "gryphon": "cubecast.protocol.brokers.families:GRYPHON",

@@ -6,7 +6,7 @@ from cubecast.ids import MessageId
 from cubecast.net.log.packing import LARGE, as_it_came
 from cubecast.net.log.record import Broken, Entry, Packed, decode_frame, frames_of
 from cubecast.net.log.store import Store
-from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
+from cubecast.protocol.cubecast.publication_packets import Direct, Publication
 from support.live_codec import LIVE, decode, encode
 from support.running import run
 

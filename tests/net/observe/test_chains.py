@@ -7,12 +7,12 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.net.observe.chains import MOST_LINKS, Chains
-from cubecast.protocol.vcube.cubecast.inspection import describe_held
-from cubecast.protocol.vcube.cubecast.inspector import CubecastInspector
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Start, bitmap
+from cubecast.protocol.cubecast.inspection import describe_held
+from cubecast.protocol.cubecast.inspector import CubecastInspector
+from cubecast.protocol.cubecast.machine import Cubecast
+from cubecast.protocol.cubecast.parameters import Parameters
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Dependency, Start, bitmap
 
 ALL = 0b1111
 

@@ -7,13 +7,12 @@ import pytest
 from cubecast.ids import MessageId
 from cubecast.net.observe.histogram import BOUNDS, Histogram, percentile
 from cubecast.net.observe.meter import Meter
-from cubecast.protocol.vcube.cubecast.inspector import CubecastInspector
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy, Part
-from cubecast.protocol.vcube.cubecast.parameters import Aggregation, Parameters
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Start, bitmap
+from cubecast.protocol.cubecast.inspector import CubecastInspector
+from cubecast.protocol.cubecast.machine import Cubecast
+from cubecast.protocol.cubecast.packets import Ack, Convoy, Part
+from cubecast.protocol.cubecast.parameters import Aggregation, Parameters, Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Dependency, Start, bitmap
 from support.live_codec import decode, encode
 
 ALL = 0b1111

@@ -31,9 +31,9 @@ from cubecast.net.security.login import Login
 from cubecast.net.security.stamp import stamp, stamped, without_stamps
 from cubecast.net.security.tls import TlsContext, client_context
 from cubecast.net.security.tokens import digest, new_token
-from cubecast.protocol.vcube.cubecast.packets import Wave
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry
+from cubecast.protocol.cubecast.packets import Wave
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Entry
 from support.certificates import certificates
 from support.live_codec import encode as packed
 from support.running import run, until

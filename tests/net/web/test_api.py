@@ -8,7 +8,7 @@ import pytest
 from cubecast.api.node import Node
 from cubecast.net.observe import views
 from cubecast.net.status import MOST_TOPICS
-from cubecast.protocol.vcube.cubecast import inspection
+from cubecast.protocol.cubecast import inspection
 from support.asking import HTTP, ask, ask_json
 from support.cluster import cluster
 from support.commands import running_node

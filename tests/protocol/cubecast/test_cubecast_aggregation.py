@@ -4,13 +4,12 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import Ack, Convoy, Part, Settle, Stable
+from cubecast.protocol.cubecast.parameters import Aggregation, Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Dependency, Life, Start, bitmap
 from cubecast.protocol.effects import Deliver, Send
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack, Convoy, Part, Settle, Stable
-from cubecast.protocol.vcube.cubecast.parameters import Aggregation
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Life, Start, bitmap
 from support.live_codec import decode, encode
 
 ALL = 0xFF

@@ -6,9 +6,8 @@ import pytest
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.effects import Deliver, Gap
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import (
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import (
     Ack,
     Hello,
     Obituary,
@@ -19,9 +18,10 @@ from cubecast.protocol.vcube.cubecast.packets import (
     WaveAck,
     Welcome,
 )
-from cubecast.protocol.vcube.cubecast.parameters import MOST_MESSAGES
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Entry, Holding, Life, Member, Standing, Start
+from cubecast.protocol.cubecast.parameters import MOST_MESSAGES
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Dependency, Entry, Holding, Life, Member, Standing, Start
+from cubecast.protocol.effects import Deliver, Gap
 
 GOOD = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x0f", (), (Start(1, b"\x0f"),), (), 0)
 WRONG = {

@@ -6,13 +6,12 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import Ack, Settle
+from cubecast.protocol.cubecast.parameters import Aggregation, Timer
+from cubecast.protocol.cubecast.publication_packets import Direct, Publication
+from cubecast.protocol.cubecast.vocabulary import Life, Start, bitmap
 from cubecast.protocol.effects import Acknowledged, Deliver, Send
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack, Settle
-from cubecast.protocol.vcube.cubecast.parameters import Aggregation
-from cubecast.protocol.vcube.cubecast.publication_packets import Direct, Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Life, Start, bitmap
 
 ALL = 0xFF
 FIRST = MessageId(0, 0, 1)

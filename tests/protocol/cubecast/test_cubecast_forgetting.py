@@ -1,12 +1,12 @@
 """What is stable is forgotten, and nothing else: found by its counters, or, where some are missing, by looking."""
 
 from cubecast.ids import MessageId
-from cubecast.protocol.vcube.cubecast.context import Context
-from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.dissemination import Dissemination
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
-from cubecast.protocol.vcube.cubecast.publication_packets import Direct
-from cubecast.protocol.vcube.cubecast.vocabulary import Life
+from cubecast.protocol.cubecast.context import Context
+from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.dissemination import Dissemination
+from cubecast.protocol.cubecast.parameters import Parameters
+from cubecast.protocol.cubecast.publication_packets import Direct
+from cubecast.protocol.cubecast.vocabulary import Life
 
 SOURCE = Life(1, 0)
 BOTH = Destinations(0b11, ())

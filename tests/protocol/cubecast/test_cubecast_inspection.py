@@ -3,9 +3,9 @@
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters, inspection
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Start, bitmap
+from cubecast.protocol.cubecast import Cubecast, Parameters, inspection
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Dependency, Start, bitmap
 
 ALL = 0b1111
 

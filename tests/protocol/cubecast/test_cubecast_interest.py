@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from cubecast.experiments.swarm import judge
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import Inquiry, TopicList, Wave, WaveAck
+from cubecast.protocol.cubecast.vocabulary import Entry
 from cubecast.protocol.effects import InterestKnown, InterestMatched, Send, Unsubscribed
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Inquiry, TopicList, Wave, WaveAck
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry
 from cubecast.sim.faults import parse_faults
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm_run import run

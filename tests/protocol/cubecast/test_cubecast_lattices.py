@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cubecast.protocol.vcube.cubecast.destinations import Destinations
-from cubecast.protocol.vcube.cubecast.registry import Registry
-from cubecast.protocol.vcube.cubecast.views import View
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Member, bitmap, mask_from
+from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.registry import Registry
+from cubecast.protocol.cubecast.views import View
+from cubecast.protocol.cubecast.vocabulary import Entry, Member, bitmap, mask_from
 
 nodes = st.integers(0, 3)
 entries = st.lists(st.builds(Entry, nodes, st.integers(0, 2), st.integers(1, 3), st.booleans()))

@@ -4,12 +4,12 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import Ack
+from cubecast.protocol.cubecast.parameters import Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Start, bitmap
 from cubecast.protocol.effects import Acknowledged, Published, Reincarnated, Send, SetTimer
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Start, bitmap
 
 ALL = 0b1111
 DELAY, RETRY = 1.0, 100.0

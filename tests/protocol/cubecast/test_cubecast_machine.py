@@ -4,6 +4,11 @@ import pytest
 
 from cubecast.errors import BadInput, LocalProtocolError
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import Ack, Hello, Obituary, Settle, Stable, Wave, WaveAck, Welcome
+from cubecast.protocol.cubecast.parameters import Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Dependency, Entry, Life, Standing, Start, bitmap
 from cubecast.protocol.effects import (
     Acknowledged,
     Cut,
@@ -16,11 +21,6 @@ from cubecast.protocol.effects import (
     Subscribed,
     Unsubscribed,
 )
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack, Hello, Obituary, Settle, Stable, Wave, WaveAck, Welcome
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Dependency, Entry, Life, Standing, Start, bitmap
 
 ALL = 0b1111
 

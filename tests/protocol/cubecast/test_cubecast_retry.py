@@ -3,13 +3,12 @@
 import pytest
 
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast.lifetime import TICKED_AT_ONCE
+from cubecast.protocol.cubecast.machine import Cubecast
+from cubecast.protocol.cubecast.packets import Ack, Wave
+from cubecast.protocol.cubecast.parameters import Parameters, Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.effects import Send, SetTimer
-from cubecast.protocol.vcube.cubecast.lifetime import TICKED_AT_ONCE
-from cubecast.protocol.vcube.cubecast.machine import Cubecast
-from cubecast.protocol.vcube.cubecast.packets import Ack, Wave
-from cubecast.protocol.vcube.cubecast.parameters import Parameters
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
 
 pytestmark = pytest.mark.interpreted  # methods of parts are replaced to see who calls them
 

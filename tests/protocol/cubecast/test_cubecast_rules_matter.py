@@ -3,12 +3,12 @@
 import pytest
 
 from cubecast.ids import MessageId
+from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.packets import Ack, Hello, Introduction, Obituary, Wave, Welcome
+from cubecast.protocol.cubecast.parameters import Timer
+from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.vocabulary import Entry, Standing, bitmap
 from cubecast.protocol.effects import Acknowledged, Cut, Gap, Reincarnated, Send
-from cubecast.protocol.vcube.cubecast import Cubecast, Parameters
-from cubecast.protocol.vcube.cubecast.packets import Ack, Hello, Introduction, Obituary, Wave, Welcome
-from cubecast.protocol.vcube.cubecast.publication_packets import Publication
-from cubecast.protocol.vcube.cubecast.timers import Timer
-from cubecast.protocol.vcube.cubecast.vocabulary import Entry, Standing, bitmap
 from support import planted
 
 ALL = 0b1111

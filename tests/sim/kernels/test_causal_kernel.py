@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.protocol.vcube.causal_aggregation import PacketOrder, Tree
+from cubecast.protocol.hypercube.causal_aggregation import PacketOrder, Tree
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, Queue
 from support.causal_mirror import history_of, run_machine
 

@@ -8,7 +8,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cubecast.experiments.causal_aggregation.readings import PRINTED_DEVIATION, Reading, find_reading, positive_normal
-from cubecast.protocol.vcube.causal_aggregation import Tree
+from cubecast.protocol.hypercube.causal_aggregation import Tree
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, CausalRun
 from cubecast.sim.kernels.causal_tables import Floats
 

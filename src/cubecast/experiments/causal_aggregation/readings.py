@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from cubecast.errors import BadInput
-from cubecast.protocol.vcube.causal_aggregation import PacketOrder
+from cubecast.protocol.hypercube.causal_aggregation import PacketOrder
 from cubecast.sim.kernels.causal_broadcast import Queue
 from cubecast.sim.kernels.causal_tables import Floats
 

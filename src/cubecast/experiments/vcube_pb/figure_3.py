@@ -14,7 +14,7 @@ from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.protocol.families import find
-from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.hypercube.topology import dimension_of
 from cubecast.sim.delays import Constant
 from cubecast.sim.network import Network
 from cubecast.sim.scenario import begin_subscribed, machines

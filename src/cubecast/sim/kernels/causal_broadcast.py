@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cubecast.errors import BadInput
-from cubecast.protocol.vcube.causal_aggregation import PacketOrder, Tree
-from cubecast.protocol.vcube.topology import dimension_of
+from cubecast.protocol.hypercube.causal_aggregation import PacketOrder, Tree
+from cubecast.protocol.hypercube.topology import dimension_of
 from cubecast.sim.kernels import causal_tables as tables
 from cubecast.sim.kernels.causal_kernel import run
 from cubecast.sim.kernels.causal_tables import Bits, Floats, Ints, Scenario, Tables, make_tables

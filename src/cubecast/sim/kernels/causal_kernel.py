@@ -1,6 +1,6 @@
 """Vector-clock tree broadcast, with and without causal aggregation, compiled.
 
-Mirrors `protocol.vcube.causal_aggregation` on the network of `sim.network`, event for event: equal draws give equal
+Mirrors `protocol.hypercube.causal_aggregation` on the network of `sim.network`, event for event: equal draws give equal
 packets, times and deliveries, which the tests show over hundreds of configurations. The machine's docstring explains
 levels; this file only says them with bit sets.
 """

@@ -1,0 +1,46 @@
+"""Failure detection by VCube testing rounds, with incarnations, forgiving about this node's own slowness.
+
+Each round a node tests, in every cluster, the first member it holds correct; whatever arrives from a peer counts as a
+sign of life. A tested peer that stays silent for the patience is suspected. A round that itself comes late says that
+*this* node stood still: then nobody is suspected and everybody's time starts anew. Besides, one id that is not held
+correct is tested per round, in turn, so that healed partitions meet.
+"""
+
+from cubecast.ids import NodeId
+from cubecast.protocol.cubecast.parameters import Parameters
+from cubecast.protocol.hypercube.topology import children
+from cubecast.protocol.masks import ids_of
+
+
+class Detector:
+    def __init__(self, node: NodeId, parameters: Parameters) -> None:
+        self._node = node
+        self._parameters = parameters
+        self.heard: dict[NodeId, float] = {}
+        """When each peer last gave a sign of life."""
+        self._last_round: float | None = None
+        self._turn = 0
+
+    def round(self, now: float, others: int, *, joining: bool = False) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
+        """(whom to test, whom to suspect).
+
+        A joining node may start over before its patience ends, and learns anew who there is: it remembers since when
+        it waits for each, or it would wait for ever for somebody whom nobody else tests.
+        """
+        length = self._parameters.round_length
+        if self._last_round is None or now - self._last_round > 2 * length:
+            self.heard.clear()
+        self._last_round = now
+        watched = children(self._node, self._parameters.dimension, others)
+        before = self.heard if joining else {}
+        self.heard = before | {peer: self.heard.get(peer, now) for peer in watched}
+        suspects = tuple(peer for peer in watched if now - self.heard[peer] >= self._parameters.patience)
+        tested = [peer for peer in watched if peer not in suspects]
+        return (*tested, *self._stranger(others)), suspects
+
+    def _stranger(self, others: int) -> tuple[NodeId, ...]:
+        strangers = list(ids_of(self._parameters.universe & ~others & ~(1 << self._node)))
+        if not strangers:
+            return ()
+        self._turn += 1
+        return (strangers[self._turn % len(strangers)],)

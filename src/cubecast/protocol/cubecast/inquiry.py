@@ -1,0 +1,75 @@
+"""Asking everybody which topics there are, for an interest that was declared after they came to be.
+
+Topics that come to be later need no asking: whoever is about to publish to one for the first time asks everybody by a
+wave, and a node answers a wave only after it has subscribed to what its interest matches. So once the inquiry is
+complete and the subscriptions it brought are confirmed, nobody publishes anything the interest matches without
+addressing this node.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from cubecast.ids import NodeId, Topic
+from cubecast.protocol.cubecast.context import Context
+from cubecast.protocol.cubecast.packets import Inquiry, TopicList
+
+
+class OpenInquiry:
+    """One per incarnation; a newer interest asks anew."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._number = 0
+        self._cursors: dict[NodeId, Topic] = {}
+        """Who has not told everything, and up to which topic it has."""
+        self.must_announce = False
+        """The application was not told yet that its interest is known."""
+
+    def __bool__(self) -> bool:
+        return bool(self._cursors)
+
+    def begin(self) -> None:
+        registry = self._context.registry
+        self._number += 1
+        self._cursors = {node: "" for node in range(registry.others.bit_length()) if registry.others >> node & 1}
+        self.must_announce = self._context.busy = True
+        self.ask()
+
+    def end(self) -> None:
+        """There is no interest any more."""
+        self._cursors = {}
+        self.must_announce = False
+
+    def ask(self) -> None:
+        for node, after in self._cursors.items():
+            self._ask(node, after)
+
+    def answered(self, sender: NodeId, packet: TopicList) -> bool:
+        """True when the answer is one that was waited for."""
+        if packet.number != self._number or self._cursors.get(sender) != packet.after:
+            return False
+        if packet.more and packet.topics:
+            self._cursors[sender] = packet.topics[-1]
+            self._ask(sender, packet.topics[-1])
+        else:
+            del self._cursors[sender]
+        return True
+
+    def peer_died(self, node: NodeId) -> None:
+        self._cursors.pop(node, None)
+
+    def waiting(self) -> list[str]:
+        return [f"the interest: waits for the topics of nodes {sorted(self._cursors)}"] if self._cursors else []
+
+    def _ask(self, node: NodeId, after: Topic) -> None:
+        context = self._context
+        context.send((node,), Inquiry(context.by, context.dead, self._number, after))
+
+
+def answer(context: Context, packet: Inquiry, topics: Iterable[Topic]) -> TopicList:
+    """The next topics in alphabetical order, as many as fit."""
+    ordered = sorted(topics)
+    start = bisect_right(ordered, packet.after) if packet.after else 0
+    part = tuple(ordered[start : start + context.parameters.topics_per_answer])
+    more = start + len(part) < len(ordered)
+    return TopicList(context.by, context.dead, packet.by, packet.number, packet.after, part, more)
