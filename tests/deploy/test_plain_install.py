@@ -75,6 +75,7 @@ NEED_MORE = {
         ["sim", "vcube-ps"],
         ["swarm", "--schedules", "1"],
         ["check", "out/run"],
+        ["compare", "--quick"],
         ["trace", "collect", ".", "--out", "out/trace"],
     ],
     "spark": [

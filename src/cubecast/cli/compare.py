@@ -9,8 +9,6 @@ from cubecast.cli.point_runner import runner_of, telling
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
 from cubecast.errors import BadInput
-from cubecast.experiments.comparison.compare import compare as compare_systems
-from cubecast.experiments.comparison.compare import write_comparison
 from cubecast.experiments.reproduction import Effort
 from cubecast.report.tables import print_comparison
 
@@ -45,6 +43,9 @@ def compare(
     SYSTEM is a protocol; by default all that are compared. Simulated, so the figures are the same on every machine. A
     comparison that is stopped goes on where it was when it is started again with the same --out.
     """
+    from cubecast.experiments.comparison.compare import compare as compare_systems  # needs what judges the runs
+    from cubecast.experiments.comparison.compare import write_comparison
+
     if out is not None and out.exists() and not out.is_dir():
         raise BadInput(f"{out} is no directory; name another place for the results")
     with stages("comparing") as tell:

@@ -1,4 +1,4 @@
-"""Where each publication went and how long it took; `metrics/journeys.py` and `interest.py` say what the rows mean."""
+"""Where each publication went and how long it took; `pipeline/metrics/journeys.py` says what the rows mean."""
 
 import numpy as np
 import pandas as pd
