@@ -30,6 +30,8 @@ BAD = {
     "universe, its directory": (["workload", "universe", "log.csv", "--out", "taken"], "taken"),
     "synthetic": (["workload", "synthetic", "--users", "0", "--out", "new"], "users must be at least 1"),
     "synthetic, its directory": (["workload", "synthetic", "--out", "taken"], "taken"),
+    "matched": (["workload", "matched", "--topics", "0", "--out", "new"], "at least 1 topic"),
+    "matched, its directory": (["workload", "matched", "--out", "taken"], "taken"),
     "publications": (["workload", "publications", "--topics", "0", "--out", "new"], "topics must be at least 1"),
     "publications, its directory": (["workload", "publications", "--out", "taken"], "taken"),
 }

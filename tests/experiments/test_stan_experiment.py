@@ -19,7 +19,8 @@ from cubecast.experiments.stan import (
 from cubecast.experiments.stan.crossposts import savings, triplets
 from cubecast.experiments.stan.point import run_settings, setting
 from cubecast.experiments.stan.table_3_1 import draw_log, extract, log_of
-from cubecast.experiments.stan.universes import SHAPES, Shape, grid, matched, universe
+from cubecast.experiments.stan.universes import SHAPES, grid, matched, universe
+from cubecast.pipeline.workloads.matched import Shape
 from cubecast.sim.kernels.stan import Overlays
 from cubecast.sim.kernels.stan_churn import ChangingOverlays
 
@@ -32,22 +33,34 @@ def small(monkeypatch):
 
 
 def test_members_are_drawn_once_and_from_the_seed_alone():
-    for draw in (grid, lambda rng: matched(rng, SMALL)):
-        one, again, other = (draw(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    for draw in (lambda seed: grid(np.random.default_rng(seed)), lambda seed: matched(seed, SMALL)):
+        one, again, other = (draw(seed) for seed in (1, 1, 2))
         assert np.array_equal(one.members, again.members) and not np.array_equal(one.members, other.members)
         assert all((np.diff(one.of(topic)) > 0).all() for topic in range(one.topics))
 
 
-def test_a_matched_universe_has_the_printed_processes_and_topics_and_correlates():
-    drawn = matched(np.random.default_rng(1), SHAPES["W8"])
-    assert (drawn.processes, drawn.topics) == (1381, 576)
-    assert len(np.unique(drawn.members)) == 1381
-    assert drawn.sizes.min() >= 30 and drawn.sizes.max() <= 600
-    belongs = np.zeros((576, 1381))
-    for topic in range(576):
-        belongs[topic, drawn.of(topic)] = 1
-    correlation = np.corrcoef(belongs)
-    assert correlation[np.triu_indices(576, 1)].mean() == pytest.approx(0.115, abs=0.03)
+@pytest.mark.parametrize(("name", "correlated", "most"), [("W8", 0.19, 600), ("L8", 0.03, 1500)])
+def test_matched_universes_have_the_printed_size_and_correlate(name, correlated, most):
+    found = []
+    for seed in range(1, 6):
+        drawn = matched(seed, SHAPES[name])
+        assert (drawn.processes, drawn.topics) == (SHAPES[name].processes, SHAPES[name].topics)
+        assert len(np.unique(drawn.members)) > 0.94 * drawn.processes
+        assert drawn.sizes.min() >= 30 and drawn.sizes.max() <= most
+        belongs = np.zeros((drawn.topics, drawn.processes))
+        for topic in range(drawn.topics):
+            belongs[topic, drawn.of(topic)] = 1
+        found.append(np.corrcoef(belongs)[np.triu_indices(drawn.topics, 1)].mean())
+    assert np.mean(found) == pytest.approx(correlated, abs=0.015)
+
+
+def test_a_community_is_favoured_and_not_used_up():
+    """A topic larger than its community takes others, though some of the community are left."""
+    drawn = matched(1, Shape(400, 200, 120, 1.6, 1000.0, 8, 0.7))
+    shares = [np.bincount(drawn.of(topic) // 50, minlength=8) for topic in np.flatnonzero(drawn.sizes > 75)]
+    assert len(shares) > 20
+    assert all(share.argmax() == np.argsort(share)[-1] and share.max() < 50 for share in shares)
+    assert np.mean([share.max() / share.sum() for share in shares]) > 0.3
 
 
 def test_an_empty_universe_is_refused():
@@ -91,7 +104,7 @@ def test_fewer_improve_where_interests_correlate_less(monkeypatch):
 
 
 def test_crossposts_save_messages_only_where_topics_share_links():
-    drawn = matched(np.random.default_rng(1), SMALL)
+    drawn = matched(1, SMALL)
     assert all(len(set(three.tolist())) == 3 and len(common) for three, common in triplets(drawn))
     overlays = Overlays(drawn.first, drawn.members, seed=1)
     before = savings(drawn, overlays, np.random.default_rng(1))
@@ -106,7 +119,7 @@ def test_crossposts_save_messages_only_where_topics_share_links():
 
 
 def test_newcomers_take_over_links_and_no_view_shrinks():
-    drawn = matched(np.random.default_rng(1), SMALL)
+    drawn = matched(1, SMALL)
     rng = np.random.default_rng(2)
     order = rng.permutation(drawn.processes)
     overlays = ChangingOverlays(drawn.first, drawn.members, order < 150, seed=1)

@@ -25,6 +25,11 @@ SYNTHETIC_EXAMPLE = """
 Example:
   cubecast workload synthetic --users 10000 --topics 200 --out out/grid
 """
+MATCHED_EXAMPLE = """
+\b
+Example:
+  cubecast workload matched --users 1381 --topics 576 --out out/w8
+"""
 PUBLICATIONS_EXAMPLE = """
 \b
 Example:
@@ -109,6 +114,41 @@ def synthetic(
     with _spark_for(out, master, conf) as (spark, tell):
         tell("placing users and topics")
         found = build_synthetic(spark, model, seed, out)
+    show({"seed": seed, "out": str(out), **found.to_json()}, as_json)
+
+
+@workload.command(epilog=MATCHED_EXAMPLE)
+@out_option
+@click.option("--users", default=1381, show_default=True)
+@click.option("--topics", default=576, show_default=True)
+@click.option("--like", type=click.Choice(["wikipedia", "livejournal"]), default="wikipedia", show_default=True)
+@click.option("--largest", type=int, help="Subscribers of the largest topic; without, as --like has it.")
+@click.option("--communities", type=int, help="Groups of users with common interests; without, as --like has it.")
+@click.option("--share", type=float, help="Chance of a subscriber to be of its topic's community.")
+@seed_option
+@json_option
+@spark_options
+def matched(
+    out: Path, users: int, topics: int, like: str, largest: int | None, communities: int | None, share: float | None,
+    seed: int, as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
+) -> None:  # fmt: skip
+    """Synthetic subscriptions of a given size, with the shape of a real log's universe."""
+    from cubecast.pipeline.workloads.build import build_matched
+    from cubecast.pipeline.workloads.matched import LIKE, Shape
+
+    usual = LIKE[like]
+    shape = Shape(
+        users,
+        topics,
+        usual[0] if largest is None else largest,
+        usual[1],
+        usual[2],
+        usual[3] if communities is None else communities,
+        usual[4] if share is None else share,
+    )
+    with _spark_for(out, master, conf) as (spark, tell):
+        tell("drawing subscribers")
+        found = build_matched(spark, shape, seed, out)
     show({"seed": seed, "out": str(out), **found.to_json()}, as_json)
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from cubecast.check.checker import check_trace
 from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
-from cubecast.experiments.stan.universes import Shape, matched
+from cubecast.experiments.stan.universes import matched
 from cubecast.experiments.swarm import swarm
 from cubecast.ids import MessageId
+from cubecast.pipeline.workloads.matched import Shape
 from cubecast.protocol.effects import Deliver, Published, Send
 from cubecast.protocol.epidemic import stan_overlay
 from cubecast.protocol.epidemic.crosspost import Crossposted, CrosspostFlood, SimpleFlood
@@ -141,7 +142,7 @@ def test_the_swarm_draws_them():
 def test_the_kernel_counts_what_machines_send(seed):
     """Every process sends as many copies, and the last delivery is as many hops away."""
     print(f"seed {seed}")
-    drawn = matched(np.random.default_rng(seed), Shape(80, 4, 60, 1.6, 1000.0, 2, 0.7))
+    drawn = matched(seed, Shape(80, 4, 60, 1.6, 1000.0, 2, 0.7))
     overlays = Overlays(drawn.first, drawn.members, seed=seed)
     for _ in range(5):
         overlays.round()

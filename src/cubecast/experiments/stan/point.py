@@ -22,8 +22,7 @@ MUCH = 0.4
 
 @cache
 def universe_of(name: str, seed: int) -> Universe:
-    rng = np.random.default_rng(seed)
-    return grid(rng) if name == "grid" else matched(rng, SHAPES[name])
+    return grid(np.random.default_rng(seed)) if name == "grid" else matched(seed, SHAPES[name])
 
 
 def setting(universe: str, **changed: Any) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from cubecast.errors import BadInput
 from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
-from cubecast.experiments.stan.universes import LEAST_MEMBERS, SHAPES, WIKIPEDIA, Shape, power_law
+from cubecast.experiments.stan.universes import SHAPES
+from cubecast.pipeline.workloads.matched import LEAST_MEMBERS, LIKE, Shape, population, topic_sizes
 
 SEEDS = {"W8": 20, "W7": 100}
 PAGES, USERS = 715_710 // 40, 2_015_060 // 40
@@ -50,16 +51,9 @@ def log_of(topic: NDArray[np.int64], user: NDArray[np.int64]) -> Log:
 
 def draw_log(rng: Generator, shape: Shape) -> Log:
     """Users are drawn by their activity, most of them from the community of the topic."""
-    activity = power_law(rng, shape.activity, 1.0, shape.most_active, shape.processes).cumsum()
-    edges = np.linspace(0, shape.processes, shape.communities + 1).astype(np.int64)
-    below = np.concatenate([[0.0], activity])[edges]
-    sizes = power_law(rng, 2.0, LEAST_MEMBERS, shape.largest, shape.topics).astype(np.int64)
-    topic = np.repeat(np.arange(shape.topics), sizes)
-    home = np.repeat(rng.integers(shape.communities, size=shape.topics), sizes)
-    inside = rng.random(len(topic)) < shape.share
-    low, high = np.where(inside, below[home], 0.0), np.where(inside, below[home + 1], activity[-1])
-    user = np.searchsorted(activity, low + rng.random(len(topic)) * (high - low), "right")
-    return log_of(topic, np.minimum(user, shape.processes - 1))
+    users = population(rng, shape)
+    topic = np.repeat(np.arange(shape.topics), topic_sizes(rng, shape))
+    return log_of(topic, users.draw(rng, rng.integers(shape.communities, size=shape.topics)[topic]))
 
 
 def extract(log: Log, seeds: NDArray[np.int64], rng: Generator, least: int = LEAST_MEMBERS) -> NDArray[np.int64]:
@@ -79,7 +73,7 @@ def extract(log: Log, seeds: NDArray[np.int64], rng: Generator, least: int = LEA
 
 def run(point: Point) -> Figures:
     """The sizes of the universe whose topics per process are the median."""
-    log = draw_log(np.random.default_rng(point["seed"]), Shape(USERS, PAGES, *WIKIPEDIA))
+    log = draw_log(np.random.default_rng(point["seed"]), Shape(USERS, PAGES, *LIKE["wikipedia"]))
     sizes = []
     for number in range(CANDIDATES):
         rng = np.random.default_rng([point["seed"], number])

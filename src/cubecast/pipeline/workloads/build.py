@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.workloads.logs import LogFormat, read_log
+from cubecast.pipeline.workloads.matched import Shape, matched_subscriptions
 from cubecast.pipeline.workloads.profile import Profile, profile, write_subscriptions
 from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions
 from cubecast.pipeline.workloads.universe import UniverseRules, median_size, universe, universe_size
@@ -29,6 +30,11 @@ def build_universe(
 def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:
     require_new(out)
     return profile(write_subscriptions(synthetic_subscriptions(spark, model, seed), out), seed)
+
+
+def build_matched(spark: SparkSession, shape: Shape, seed: int, out: Path) -> Profile:
+    require_new(out)
+    return profile(write_subscriptions(matched_subscriptions(spark, shape, seed), out), seed)
 
 
 def build_publications(spark: SparkSession, load: ZipfLoad, seed: int, out: Path) -> float:
