@@ -59,6 +59,7 @@ check: setup         ## format, lint, types, tidy, fast tests: under a minute
 format: setup        ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python scripts/wrap.py
 
 compiled: compiler   ## out/compiled: the package with what every frame passes through in C
 	scripts/compiled $(BIN)/python $(COMPILED)
