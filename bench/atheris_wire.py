@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from bench.hostile_machine import torment
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.framing import Splitter
-from cubecast.net.handshake import decode_answer, decode_opening
+from cubecast.net.links.framing import Splitter
+from cubecast.net.links.handshake import decode_answer, decode_opening
 from cubecast.wire.codec import codec_named
 
 decode = codec_named("cubecast").decode

@@ -11,9 +11,9 @@ from typing import Any
 
 from cubecast.api.client import Client
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.since import Since
-from cubecast.net.loop import run
-from cubecast.net.port import Sink
+from cubecast.net.links.loop import run
+from cubecast.net.port.port import Sink
+from cubecast.net.port.since import Since
 
 ROUNDS = 5
 CONTENT = bytes(64)

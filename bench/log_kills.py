@@ -21,10 +21,10 @@ from random import Random
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
-from cubecast.net.log.check import check_log, read_all, still
-from cubecast.net.log.load import load
-from cubecast.net.log.record import Record
-from cubecast.net.log.store import Store
+from cubecast.log.check import check_log, read_all, still
+from cubecast.log.load import load
+from cubecast.log.record import Record
+from cubecast.log.store import Store
 
 LONGEST_LIFE = 0.05
 """Seconds; from the beginning for every fourth life, which mostly dies while the log is being opened, for every other

@@ -23,7 +23,7 @@ from cubecast.api.client import Client
 from cubecast.api.connect import connect
 from cubecast.api.message import Batch, Gap
 from cubecast.api.node import Node
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import JournalWriter, collect
 from cubecast.trace.schema import Kind

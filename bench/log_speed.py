@@ -23,9 +23,9 @@ from typing import Any
 from cubecast.experiments.live_load.cluster import Measured, measure_messages
 from cubecast.experiments.live_load.load import Load
 from cubecast.ids import MessageId
-from cubecast.net.log.record import Entry, Packed, encode_block, pack
-from cubecast.net.log.recovery import open_log
-from cubecast.net.log.store import Store
+from cubecast.log.record import Entry, Packed, encode_block, pack
+from cubecast.log.recovery import open_log
+from cubecast.log.store import Store
 
 SIZE = 64
 ASKED = 15

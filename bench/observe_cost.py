@@ -20,7 +20,7 @@ from typing import Any
 
 from cubecast.api.message import Batch
 from cubecast.api.node import Node
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 from cubecast.net.observe.meter import Meter
 
 NODES, SIZE = 4, 64

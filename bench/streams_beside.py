@@ -23,7 +23,7 @@ import cubecast
 from bench.peers import servers
 from bench.processes import own_seconds
 from bench.streams_live import TOPIC, Receiver
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 
 Publish = Callable[[list[bytes]], Awaitable[object]]
 SYSTEMS = ("brisa", "cubecast", "zeromq", "nats")

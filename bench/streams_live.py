@@ -21,7 +21,7 @@ from typing import Any
 
 import cubecast
 from bench.processes import own_seconds
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 
 TOPIC = "stream"
 PROTOCOL: dict[str, Any] = {"protocol": "brisa", "listen": "127.0.0.1:0"}

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from cubecast.experiments.live_load.cluster import Measured, measure
 from cubecast.experiments.live_load.load import Load
 from cubecast.net.security.certificates import Authority, Subject
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.settings.security import TlsSettings
 
 GOAL = 0.6
 """Of the throughput in the clear."""

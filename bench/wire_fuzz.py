@@ -17,13 +17,13 @@ from time import process_time
 from bench.hostile_packets import hostile_frame
 from cubecast.errors import CubecastError, RemoteProtocolError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.config import NodeConfig
-from cubecast.net.framing import HEADER, framed
-from cubecast.net.handshake import MAGIC, OLDEST_VERSION, VERSION, Greeting, JoinRequest, Place, encode
-from cubecast.net.log.since import PublisherCut
-from cubecast.net.loop import run
-from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice, Logged
+from cubecast.net.links.framing import HEADER, framed
+from cubecast.net.links.handshake import MAGIC, OLDEST_VERSION, VERSION, Greeting, JoinRequest, Place, encode
+from cubecast.net.links.loop import run
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.port.port import GapNotice, Logged
+from cubecast.net.port.since import PublisherCut
+from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.cubecast.parameters import Parameters
 from cubecast.protocol.cubecast.validation import Validator
 from cubecast.wire.codec import codec_named

@@ -39,7 +39,7 @@ ROOMS = {
     "protocol": Room(("protocol/cubecast",), 40, ("tests/protocol/cubecast", "tests/sim", "tests/scripts"), True),
     "order": Room(("protocol/order",), 5, ("tests/protocol", "tests/sim"), True),
     "net": Room(("net",), 15, ("tests/net", "tests/api")),
-    "log": Room(("net/log",), 10, ("tests/net/log", "tests/api")),
+    "log": Room(("log", "net/node/durable"), 10, ("tests/log", "tests/net/node/durable", "tests/api")),
     "check": Room(("check",), 12, ("tests/check",)),
     "pipeline": Room(("pipeline",), 12, ("tests/pipeline",)),
     "experiments": Room(("experiments",), 6, ("tests/experiments", "tests/sim", "tests/papers")),

@@ -19,14 +19,14 @@ import msgspec
 from bench.attack.accidents import APPLICATION, settled
 from bench.attack.rows import Row
 from bench.hostile_packets import hostile_frame
+from cubecast.addresses import Address
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
 from cubecast.experiments.live_faults.recorded import judge, load
-from cubecast.net.addresses import Address
-from cubecast.net.framing import framed
-from cubecast.net.gateway_messages import Publish, Subscribe, encode
-from cubecast.net.handshake import MAGIC, VERSION, ClientGreeting
-from cubecast.net.handshake import encode as greeted
-from cubecast.net.log.since import FromCut
+from cubecast.net.gateway.messages import Publish, Subscribe, encode
+from cubecast.net.links.framing import framed
+from cubecast.net.links.handshake import MAGIC, VERSION, ClientGreeting
+from cubecast.net.links.handshake import encode as greeted
+from cubecast.net.port.since import FromCut
 
 SLOW = 1.0
 """Seconds that the supervisor's question to the attacked node may take."""

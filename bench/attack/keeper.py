@@ -14,8 +14,8 @@ from typing import Any
 
 from cubecast import Gap, Node
 from cubecast.errors import NotDurable
-from cubecast.net.log import reading
-from cubecast.net.loop import run
+from cubecast.log import reading
+from cubecast.net.links.loop import run
 
 MESSAGES = 400
 SIZE = 1000

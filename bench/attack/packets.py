@@ -15,10 +15,10 @@ from random import Random
 from bench.attack.accidents import AFTERWARDS, APPLICATION, MEMBERS, PATIENCE, PEACE, RATE, settled
 from bench.attack.rows import Row
 from bench.attack.switch import CUT, Switch, Treatment, address, inside
+from cubecast.addresses import Address
 from cubecast.errors import CubecastError
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
 from cubecast.experiments.live_faults.recorded import Findings, judge, load
-from cubecast.net.addresses import Address
 
 LONG = 3 * PATIENCE
 NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount")

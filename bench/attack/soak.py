@@ -27,10 +27,10 @@ from typing import Any
 from bench.attack.accidents import APPLICATION, settled
 from bench.attack.clients import leaving
 from bench.attack.rows import Row, table
+from cubecast.addresses import Address
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster, NotAtRest
 from cubecast.experiments.live_faults.link_proxy import Conditions
 from cubecast.experiments.live_faults.recorded import judge, load
-from cubecast.net.addresses import Address
 
 MEMBERS, STEADY, RATE, PATIENCE = 8, 4, 10.0, 3.0
 REST = 240.0

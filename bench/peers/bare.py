@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 from bench.peers.turns import Member
 from cubecast.experiments.live_load.load import Load
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 
 
 class Link(asyncio.Protocol):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cubecast.experiments.live_load.load import Load
 from cubecast.experiments.live_load.talker import MOST_AT_ONCE, Talker
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 
 WINDOW = 2048
 """So many of its own messages a member may have under way before it waits for them to come back from the server: what

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from cubecast.errors import SlowConsumer as SlowConsumer
     from cubecast.errors import Unreachable as Unreachable
     from cubecast.ids import MessageId as MessageId
-    from cubecast.net.security.login import Login as Login
-    from cubecast.net.security.settings import TlsSettings as TlsSettings
+    from cubecast.net.links.login import Login as Login
+    from cubecast.net.settings.security import TlsSettings as TlsSettings
 
 # Imported when first used: the laboratory and the command line need none of it, and start faster without.
 _PLACES = {
@@ -53,11 +53,11 @@ _PLACES = {
     ),
     **dict.fromkeys(("Fenced", "SlowConsumer", "Unreachable"), "cubecast.errors"),
     "Client": "cubecast.api.client",
-    "Login": "cubecast.net.security.login",
+    "Login": "cubecast.net.links.login",
     "MessageId": "cubecast.ids",
     "Node": "cubecast.api.node",
     "Subscription": "cubecast.api.subscription",
-    "TlsSettings": "cubecast.net.security.settings",
+    "TlsSettings": "cubecast.net.settings.security",
     "connect": "cubecast.api.connect",
 }
 

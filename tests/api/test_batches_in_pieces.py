@@ -6,8 +6,8 @@ import pytest
 
 from cubecast import Node, OutcomeUnknown, PartlyPublished, connect
 from cubecast.errors import NotPermitted
-from cubecast.net.security.guarded_port import GuardedPort
-from cubecast.net.security.settings import Limits
+from cubecast.net.gateway.guarded_port import GuardedPort
+from cubecast.net.settings.security import Limits
 from support.cluster import FAST
 from support.running import run, until
 

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from cubecast import connect, sync
+from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotKept, OutcomeUnknown
-from cubecast.net.addresses import Address
-from cubecast.net.framing import MAX_FRAME
-from cubecast.net.gateway import Gateway
-from cubecast.net.gateway_messages import ReadLog, encode
-from cubecast.net.log import ranges
-from cubecast.net.log.segments import segment_path
+from cubecast.log.segments import segment_path
+from cubecast.net.gateway.gateway import Gateway
+from cubecast.net.gateway.messages import ReadLog, encode
+from cubecast.net.links.framing import MAX_FRAME
+from cubecast.net.port import ranges
 from support.cluster import cluster
 from support.logs import flip
 from support.running import run, until
@@ -194,7 +194,7 @@ import sys
 sys.modules["pyarrow"] = sys.modules["numpy"] = None  # importing them fails from now on
 from pathlib import Path
 from cubecast import Node, connect
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 
 async def main(data):
     async with Node(data=data, log=(">",)) as node:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from cubecast import connect, sync
+from cubecast.addresses import Address
 from cubecast.api.message import Gap
 from cubecast.errors import BadInput
-from cubecast.net.addresses import Address
 from support.cluster import cluster
 from support.running import run, until
 

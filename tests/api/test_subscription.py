@@ -9,7 +9,7 @@ from cubecast.api.client import Client
 from cubecast.api.dropped import MAX_RUNS, Dropped
 from cubecast.api.message import Batch, Gap, Message, Origin
 from cubecast.errors import Closed, OutcomeUnknown, SlowConsumer
-from cubecast.net.pieces import MESSAGE_OVERHEAD
+from cubecast.net.port.chunks import MESSAGE_OVERHEAD
 from support.bus import Bus, BusPort
 from support.running import run, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cubecast.net.addresses import Address
+from cubecast.addresses import Address
 from cubecast.net.security.policy import OPEN, Policy
 from cubecast.net.security.tokens import digest, new_token
 from cubecast.net.web.server import WebServer

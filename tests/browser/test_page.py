@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cubecast.net.addresses import Address
+from cubecast.addresses import Address
 from support.cluster import cluster
 from support.commands import running_node
 from support.promptness import best_of

@@ -4,8 +4,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cubecast.addresses import Address
 from cubecast.api.node import Node
-from cubecast.net.addresses import Address
 from support.cluster import FAST
 
 HTTP = Address("127.0.0.1", 0)

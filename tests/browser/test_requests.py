@@ -1,8 +1,8 @@
 """Questions and answers between pages and Python programs, in both directions."""
 
+from cubecast.addresses import Address
 from cubecast.api.node import Node
 from cubecast.errors import RequestFailed
-from cubecast.net.addresses import Address
 from support.cluster import FAST
 
 HTTP = Address("127.0.0.1", 0)

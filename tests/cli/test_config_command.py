@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cubecast.cli.node import node
 from cubecast.cli.node_options import KEYS
-from cubecast.net.config import NodeConfig
+from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.resolve import Sources, resolve
 from support.commands import complaint, cubecast, running, running_node
 

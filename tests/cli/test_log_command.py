@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from cubecast.api.envelope import seal
 from cubecast.cli import main, screen
 from cubecast.ids import MessageId
-from cubecast.net.log.segments import segment_path
-from cubecast.net.log.store import Store
+from cubecast.log.segments import segment_path
+from cubecast.log.store import Store
 from support.logs import fill, flip
 from support.running import run
 

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.xdist_group("compiled")  # built once
 
 SEEDS = range(1, 201)
 LIVE = (
-    "tests/net/test_links.py",
-    "tests/net/test_replay.py",
-    "tests/net/test_framing.py",
+    "tests/net/members/test_links.py",
+    "tests/net/node/test_replay.py",
+    "tests/net/links/test_framing.py",
     "tests/api/test_live.py",
 )
 COMPILED_FIRST = """
 from cubecast.api import handover
-from cubecast.net import driver
+from cubecast.net.node import driver
 from cubecast.protocol.cubecast import machine
 assert not any(module.__file__.endswith(".py") for module in (driver, handover, machine))
 """

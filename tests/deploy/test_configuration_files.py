@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cubecast.net.config import NodeConfig
+from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.fields import leaves
 from cubecast.net.settings.reference import EXAMPLE_HEADING, example, reference
 from cubecast.net.settings.resolve import Sources, resolve

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from cubecast.cli import main
 from cubecast.errors import BadInput
-from cubecast.net.config import NodeConfig
+from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.fields import leaves
 from cubecast.net.settings.resolve import Resolved, Sources, resolve
 from support.sources import ROOT

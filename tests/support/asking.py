@@ -5,8 +5,8 @@ from typing import Any
 
 import aiohttp
 
+from cubecast.addresses import Address
 from cubecast.api.node import Node
-from cubecast.net.addresses import Address
 
 HTTP = Address("127.0.0.1", 0)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.filtering import FilteredSink
-from cubecast.net.log.since import Since
-from cubecast.net.patterns import check_topic, matcher
-from cubecast.net.port import GapNotice, Sink
+from cubecast.net.node.filtering import FilteredSink
+from cubecast.net.port.port import GapNotice, Sink
+from cubecast.net.port.since import Since
+from cubecast.patterns import check_topic, matcher
 from cubecast.protocol.filters import parse
 
 LARGEST = 1 << 20

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cubecast.net.security.certificates import LOCAL_HOSTS, Authority, Subject
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.settings.security import TlsSettings
 
 CLUSTER = "cubecast"
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from cubecast.net.addresses import Address
-from cubecast.net.clients import Clients
-from cubecast.net.connection import Connection
-from cubecast.net.handshake import (
+from cubecast.addresses import Address
+from cubecast.net.gateway.clients import Clients
+from cubecast.net.links.connection import Connection
+from cubecast.net.links.handshake import (
     VERSION,
     Accepted,
     ClientGreeting,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cubecast.ids import MessageId
-from cubecast.net.log.record import Record
-from cubecast.net.log.store import Store
+from cubecast.log.record import Record
+from cubecast.log.store import Store
 
 
 def batch(source: int, counter: int, count: int, size: int = 0) -> tuple[MessageId, list[bytes]]:

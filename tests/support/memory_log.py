@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.record import Cut, Damage, Entry, Packed, Record
+from cubecast.log.record import Cut, Damage, Entry, Packed, Record
 
 
 class MemoryLog:

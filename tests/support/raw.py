@@ -6,12 +6,11 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Protocol
 
+from cubecast.addresses import Address
 from cubecast.api.envelope import seal
 from cubecast.api.node import Node
 from cubecast.errors import BadInput, CubecastError, NotDurable, OutcomeUnknown
-from cubecast.net.addresses import Address
-from cubecast.net.calling import call
-from cubecast.net.gateway_messages import (
+from cubecast.net.gateway.messages import (
     AwaitDurable,
     AwaitStable,
     Durable,
@@ -21,7 +20,8 @@ from cubecast.net.gateway_messages import (
     decode_from_node,
     encode,
 )
-from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting
+from cubecast.net.links.calling import call
+from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting
 from support.websockets import visitor
 
 _KINDS = {kind.__name__: kind for kind in (BadInput, NotDurable, OutcomeUnknown)}

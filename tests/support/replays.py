@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.config import NodeConfig
-from cubecast.net.local_port import LocalPort
-from cubecast.net.log.reading import History
-from cubecast.net.log.recorder import Recorder
-from cubecast.net.log.since import start
-from cubecast.net.patterns import matcher
-from cubecast.net.port import GapNotice, Logged
+from cubecast.log.reading import History
+from cubecast.net.node.durable.recorder import Recorder
+from cubecast.net.node.local_port import LocalPort
+from cubecast.net.port.port import GapNotice, Logged
+from cubecast.net.port.since import start
+from cubecast.net.settings.config import NodeConfig
+from cubecast.patterns import matcher
 
 
 class Entry(NamedTuple):

@@ -6,9 +6,9 @@ from itertools import permutations
 from random import Random
 from typing import Any
 
+from cubecast.addresses import Address
 from cubecast.api.node import Node
 from cubecast.experiments.live_faults.link_proxy import Direction, LinkProxy
-from cubecast.net.addresses import Address
 from support.ports import free_addresses
 
 OVERTAKING = (0, 1, 3)

@@ -8,17 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cubecast.addresses import Address
 from cubecast.api.client import Client
 from cubecast.api.connect import connect
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Unreachable
-from cubecast.net.addresses import Address
-from cubecast.net.config import NodeConfig
-from cubecast.net.framing import Splitter, framed
-from cubecast.net.node import LiveNode
-from cubecast.net.security.login import Login
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.links.framing import Splitter, framed
+from cubecast.net.links.login import Login
+from cubecast.net.node.live_node import LiveNode
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.security import TlsSettings
 from support.certificates import certificates
 from support.running import until
 

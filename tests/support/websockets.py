@@ -7,17 +7,17 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from cubecast.net.clients import Clients
-from cubecast.net.gateway_messages import decode_from_node
-from cubecast.net.gateway_messages import encode as encode_message
-from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, Place, decode_answer, encode
-from cubecast.net.origins import Origins
+from cubecast.net.gateway.clients import Clients
+from cubecast.net.gateway.messages import decode_from_node
+from cubecast.net.gateway.messages import encode as encode_message
+from cubecast.net.gateway.websocket import WebSockets
+from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, Place, decode_answer, encode
+from cubecast.net.security.origins import Origins
 from cubecast.net.security.policy import OPEN, Known, Policy
 from cubecast.net.security.principal import Action, Principal
-from cubecast.net.security.settings import Limits
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.settings.security import Limits
 from cubecast.net.web import pages
-from cubecast.net.web.websocket import WebSockets
 from support.bus import Bus, BusPort
 
 CLUSTER = "cubecast"

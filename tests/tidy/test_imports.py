@@ -11,20 +11,41 @@ from support.sources import Module, foreign_imports, modules, own_imports
 
 NOTHING: tuple[str, ...] = ()
 BASE = ("ids", "errors")
-LABORATORY = (*BASE, "protocol", "wire", "trace", "check", "sim", "net", "api", "pipeline", "experiments", "report")
+TEXTS = ("addresses", "checksums", "escaping", "patterns")
+"""What topics, places and bytes of others look like: plain functions."""
+LABORATORY = (
+    *BASE,
+    *TEXTS,
+    "protocol",
+    "wire",
+    "trace",
+    "check",
+    "sim",
+    "log",
+    "net",
+    "api",
+    "pipeline",
+    "experiments",
+    "report",
+)
 
 # room → prefixes of our own modules it may import, besides itself
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "": (*LABORATORY, "sync"),
     "ids": NOTHING,
     "errors": NOTHING,
+    "addresses": BASE,
+    "checksums": NOTHING,
+    "escaping": NOTHING,
+    "patterns": BASE,
     "protocol": BASE,
     "wire": (*BASE, "protocol"),
     "trace": (*BASE, "protocol.contract", "protocol.effects", "protocol.inputs"),  # what is recorded, and no family
     "check": (*BASE, "trace"),
     "sim": (*BASE, "protocol", "wire", "trace"),
-    "net": (*BASE, "protocol", "wire", "trace"),
-    "api": (*BASE, "net"),
+    "log": (*BASE, *TEXTS, "net"),
+    "net": (*BASE, *TEXTS, "protocol", "wire", "trace", "log"),
+    "api": (*BASE, *TEXTS, "net", "log"),
     "pipeline": ("errors", "trace.schema"),
     "experiments": LABORATORY,
     "report": LABORATORY,
@@ -33,7 +54,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sync": ("api",),
     "spark": (
         *BASE,
+        *TEXTS,
         "api",
+        "log",
         "net",
         "pipeline",
         "trace.schema",
@@ -54,6 +77,8 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "sim": ("numpy", "numba", "pyarrow"),
     "net": ("aiohttp", "cryptography", "msgspec", "prometheus_client", "pyarrow", "uvloop", "xxhash"),
     "api": ("msgspec", "pyarrow"),
+    "log": ("msgspec", "xxhash"),
+    "checksums": ("xxhash",),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
     "spark": ("pyspark", "pyarrow"),
     "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cubecast.ids import NodeId
-from cubecast.net.driver import INPUTS, Driver
-from cubecast.net.journal import Journal
-from cubecast.net.turn import Turn
+from cubecast.net.links.turn import Turn
+from cubecast.net.node.driver import INPUTS, Driver
+from cubecast.net.node.journal import Journal
 from cubecast.protocol.families import find
 from cubecast.sim.config import SimConfig
 from cubecast.sim.recorder import Recorder

@@ -1,1 +1,1 @@
-"""What an application imports: nodes, clients, subscriptions, messages. Behind them is any `net.port.Port`."""
+"""What an application imports: nodes, clients, subscriptions, messages. Behind them is any `net.port.port.Port`."""

@@ -16,12 +16,12 @@ from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
-from cubecast.net.headers import Headers
-from cubecast.net.log.ranges import TopicLog, Wanted
-from cubecast.net.log.since import PublisherCut, Since, from_cut, start
-from cubecast.net.patterns import check_pattern, check_topic
-from cubecast.net.pieces import pieces
-from cubecast.net.port import Port
+from cubecast.net.port.chunks import pieces
+from cubecast.net.port.headers import Headers
+from cubecast.net.port.port import Port
+from cubecast.net.port.ranges import TopicLog, Wanted
+from cubecast.net.port.since import PublisherCut, Since, from_cut, start
+from cubecast.patterns import check_pattern, check_topic
 
 SinceLike: TypeAlias = int | float | datetime | PublisherCut | Since | Literal["beginning", "now"]
 Wait: TypeAlias = Literal["stable", "durable"]

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Generator
 from typing import Any
 
+from cubecast.addresses import Address
 from cubecast.api.client import Client
-from cubecast.net.addresses import Address
-from cubecast.net.client import ClientPort, complain, warn
-from cubecast.net.outbox import Uncertain
-from cubecast.net.security.login import NOTHING, Login
+from cubecast.net.gateway.client import ClientPort, complain, warn
+from cubecast.net.gateway.outbox import Uncertain
+from cubecast.net.links.login import NOTHING, Login
 
 CONNECT_TIMEOUT, PATIENCE = 5.0, 60.0
 

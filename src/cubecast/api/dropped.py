@@ -2,7 +2,7 @@
 
 from cubecast.api.message import Batch, Gap, Missing
 from cubecast.ids import Counter, Topic
-from cubecast.net.port import GapNotice
+from cubecast.net.port.port import GapNotice
 
 MAX_RUNS = 1024
 """More runs than this are counted and not named."""

@@ -9,15 +9,15 @@ from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Batch, Gap, Origin, Replier, origin_of
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.log.since import PublisherCut
-from cubecast.net.port import GapNotice, Logged
+from cubecast.net.port.port import GapNotice, Logged
+from cubecast.net.port.since import PublisherCut
 
 OnBatch = Callable[[Batch], object]
 OnGap = Callable[[Gap], object]
 
 
 class Handover:
-    """A `net.port.Sink` that calls functions. What they raise goes to the event loop's exception handler: neither the
+    """A `Sink` that calls functions. What they raise goes to the event loop's exception handler: neither the
     node nor the other subscriptions are to suffer from it."""
 
     def __init__(self, life: Lifecycle, on_batch: OnBatch, on_gap: OnGap | None, client: Replier | None) -> None:

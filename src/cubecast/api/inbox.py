@@ -15,9 +15,9 @@ from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Batch, Gap, Message, Replier, origin_of
 from cubecast.errors import BadInput, CubecastError, Missed, SlowConsumer
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log.since import PublisherCut
-from cubecast.net.pieces import MESSAGE_OVERHEAD, weight
-from cubecast.net.port import GapNotice, Logged
+from cubecast.net.port.chunks import MESSAGE_OVERHEAD, weight
+from cubecast.net.port.port import GapNotice, Logged
+from cubecast.net.port.since import PublisherCut
 
 DEFAULT_BUDGET = 8 << 20
 DEFAULT_PATIENCE = 5.0
@@ -45,7 +45,7 @@ class Gaps(StrEnum):
 
 
 class Inbox:
-    """A `net.port.Sink` that keeps what arrives until it is read."""
+    """A `net.port.port.Sink` that keeps what arrives until it is read."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
 from cubecast.api.bell import Bell
 from cubecast.errors import Closed, CubecastError
-from cubecast.net.log.since import Since
-from cubecast.net.port import Port, Sink
+from cubecast.net.port.port import Port, Sink
+from cubecast.net.port.since import Since
 
 
 class Lifecycle:

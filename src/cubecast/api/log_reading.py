@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cubecast.api import envelope
 from cubecast.errors import BadInput, RemoteProtocolError
-from cubecast.net.headers import HeaderValue
-from cubecast.net.log.ranges import ALL, LogPiece, Wanted
-from cubecast.net.port import Port
+from cubecast.net.port.headers import HeaderValue
+from cubecast.net.port.port import Port
+from cubecast.net.port.ranges import ALL, LogPiece, Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ import msgspec
 from cubecast.api import envelope
 from cubecast.errors import Closed, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.headers import HeaderValue
+from cubecast.net.port.headers import HeaderValue
 
 
 class Replier(Protocol):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TypeAlias, TypedDict
 
-from cubecast.net.addresses import Address
-from cubecast.net.log.retention import Retention
-from cubecast.net.security.settings import Limits, TlsSettings
+from cubecast.addresses import Address
+from cubecast.log.retention import Retention
+from cubecast.net.settings.security import Limits, TlsSettings
 
 AddressLike: TypeAlias = str | Address
 """HOST:PORT."""

@@ -20,15 +20,15 @@ from itertools import count
 from time import monotonic
 from typing import TypeAlias
 
+from cubecast.addresses import Address
 from cubecast.api.envelope import seal
 from cubecast.errors import BadInput, Closed, CubecastError, Fenced, OutcomeUnknown, Unreachable
-from cubecast.net.addresses import Address
-from cubecast.net.client import ClientPort
-from cubecast.net.headers import HeaderValue
-from cubecast.net.log.numbered import HEADER, stamp
-from cubecast.net.pieces import pieces
-from cubecast.net.producers import ProducerState
-from cubecast.net.security.login import NOTHING, Login
+from cubecast.log.numbered import HEADER, stamp
+from cubecast.net.gateway.client import ClientPort
+from cubecast.net.links.login import NOTHING, Login
+from cubecast.net.port.chunks import pieces
+from cubecast.net.port.headers import HeaderValue
+from cubecast.net.port.producers import ProducerState
 
 CONNECT_TIME = 2.0
 POLL = 0.1

@@ -8,9 +8,9 @@ import click
 
 from cubecast.api.connect import Connecting, connect
 from cubecast.cli.common import complain_of_warnings
-from cubecast.net.client import complain
-from cubecast.net.security.login import Login, from_environment
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.gateway.client import complain
+from cubecast.net.links.login import Login, from_environment
+from cubecast.net.settings.security import TlsSettings
 
 DEFAULT_NODE = "127.0.0.1:7400"
 

@@ -13,7 +13,7 @@ import click
 
 from cubecast import __version__
 from cubecast.errors import CubecastError
-from cubecast.net.visible import visible, visible_json
+from cubecast.escaping import visible, visible_json
 
 OK, VIOLATED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes."""
@@ -121,7 +121,7 @@ def _listed(command: Command) -> str:
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
-        from cubecast.net.compiled import IS_COMPILED  # brings asyncio along, which most commands do without
+        from cubecast.net.links.compiled import IS_COMPILED  # brings asyncio along, which most commands do without
 
         click.echo(f"{__version__}, compiled" if IS_COMPILED else __version__)
         ctx.exit()

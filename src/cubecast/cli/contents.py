@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from cubecast.errors import BadInput
-from cubecast.net.headers import HeaderValue, checked
+from cubecast.net.port.headers import HeaderValue, checked
 
 _OPTIONS = (
     click.option(

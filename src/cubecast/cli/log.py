@@ -8,7 +8,7 @@ import click
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import errors, output
-from cubecast.net.log.check import check_log, list_topics
+from cubecast.log.check import check_log, list_topics
 from cubecast.report.log_export import export_lines
 from cubecast.report.log_tables import print_log
 

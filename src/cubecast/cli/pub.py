@@ -10,9 +10,9 @@ from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, print_json
 from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.errors import BadInput
-from cubecast.net.headers import Headers
-from cubecast.net.loop import run
-from cubecast.net.patterns import check_topic
+from cubecast.net.links.loop import run
+from cubecast.net.port.headers import Headers
+from cubecast.patterns import check_topic
 
 EXAMPLE = """
 \b

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cubecast.net.visible import visible_lines
+from cubecast.escaping import visible_lines
 
 WIDE = 500
 """Columns of what is no terminal."""

@@ -15,8 +15,8 @@ from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import complain
 from cubecast.cli.filters import check_filter, where_option
 from cubecast.errors import BadInput, CubecastError
-from cubecast.net.loop import run
-from cubecast.net.patterns import check_pattern
+from cubecast.net.links.loop import run
+from cubecast.patterns import check_pattern
 
 EXAMPLE = """
 \b

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
+from cubecast.addresses import Address
 from cubecast.api.connect import Connecting
 from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, print_json
 from cubecast.cli.screen import output
 from cubecast.errors import BadInput
-from cubecast.net.addresses import Address
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 from cubecast.report.held_chains import held_across, print_held
 from cubecast.report.live_tables import status_tables
 from cubecast.report.live_watch import watch

@@ -12,9 +12,9 @@ from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import complain, print_json, say
 from cubecast.cli.filters import check_filter, where_option
 from cubecast.cli.messages import as_json, as_text
-from cubecast.net.log.since import parse
-from cubecast.net.loop import run
-from cubecast.net.patterns import check_pattern, is_pattern
+from cubecast.net.links.loop import run
+from cubecast.net.port.since import parse
+from cubecast.patterns import check_pattern, is_pattern
 
 EXAMPLE = """
 \b

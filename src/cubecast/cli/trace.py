@@ -10,7 +10,7 @@ from cubecast.api.connect import Connecting
 from cubecast.cli.client_options import client_options, connecting, login
 from cubecast.cli.common import json_option, print_json
 from cubecast.cli.screen import output
-from cubecast.net.loop import run as run_loop
+from cubecast.net.links.loop import run as run_loop
 
 EXAMPLE = """
 \b

@@ -12,7 +12,7 @@ from cubecast.check import check_directory
 from cubecast.check.mutate import MUTATORS
 from cubecast.errors import BadInput
 from cubecast.experiments.live.conversation import collect_conversation, converse
-from cubecast.net.loop import run
+from cubecast.net.links.loop import run
 from cubecast.report.document import require_drawing
 from cubecast.trace.reader import read_trace
 from cubecast.trace.writer import TraceWriter

@@ -10,7 +10,7 @@ import socket
 from contextlib import ExitStack
 from random import SystemRandom
 
-from cubecast.net.addresses import Address
+from cubecast.addresses import Address
 
 PORTS = range(15_000, 32_000)
 PARTS = 17

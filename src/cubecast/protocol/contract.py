@@ -1,8 +1,8 @@
 """What a protocol machine is: input in, list of effects out, run to completion.
 
 A machine owns no clock, socket, thread, global random or log. Time is the first argument of both entry points, timers
-are effects and later inputs, randomness is injected. Two drivers interpret effects, `sim.world` and `net.driver`, and
-both end in `assert_never`, so a new effect cannot be forgotten.
+are effects and later inputs, randomness is injected. Two drivers interpret effects, `sim.world` and `net.node.driver`,
+and both end in `assert_never`, so a new effect cannot be forgotten.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cubecast.net.security.login import NOTHING, Login
+from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.web.asking import http_address, switch_trace
 from cubecast.report.live_asking import Connect
 

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cubecast.net.visible import visible
+from cubecast.escaping import visible
 from cubecast.report.live_asking import Connect, Said, ask_each
 
 COLUMNS = ("node", "alive", "in/s", "out/s", "latency", "holding", "held", "queued", "clients", "lag")

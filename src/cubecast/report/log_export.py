@@ -8,11 +8,11 @@ from typing import Any, TextIO
 
 from cubecast.api import envelope
 from cubecast.errors import DamagedLog, RemoteProtocolError
-from cubecast.net.log.check import read_all, still
-from cubecast.net.log.load import load
-from cubecast.net.log.record import Record
-from cubecast.net.patterns import Selection
-from cubecast.net.visible import visible_json
+from cubecast.escaping import visible_json
+from cubecast.log.check import read_all, still
+from cubecast.log.load import load
+from cubecast.log.record import Record
+from cubecast.patterns import Selection
 
 
 def records(directory: Path, patterns: Sequence[str] = ()) -> Iterator[Record | tuple[str, DamagedLog]]:

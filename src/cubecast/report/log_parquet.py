@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cubecast.errors import BadInput
-from cubecast.net.log.record import Record
+from cubecast.log.record import Record
 from cubecast.report.log_export import records
 
 SCHEMA = pa.schema(

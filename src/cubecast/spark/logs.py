@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
+from cubecast.addresses import Address
 from cubecast.api import sync
 from cubecast.api.log_reading import LOG_COLUMNS, log_schema
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten
-from cubecast.net.addresses import Address
-from cubecast.net.log.ranges import TopicLog
+from cubecast.net.port.ranges import TopicLog
 from cubecast.spark.holes import Received
 from cubecast.spark.options import Options
 from cubecast.spark.places import Cut, publisher_cut

@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 
 from cubecast.errors import BadInput
-from cubecast.net.log.ranges import matching
-from cubecast.net.patterns import check_pattern, check_topic, matcher
-from cubecast.net.security.login import Login
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.links.login import Login
+from cubecast.net.port.ranges import matching
+from cubecast.net.settings.security import TlsSettings
+from cubecast.patterns import check_pattern, check_topic, matcher
 
 TYPES = {
     "topic": "string",

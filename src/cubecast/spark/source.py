@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from cubecast.api.sync import SyncClient
 from cubecast.errors import BadInput
-from cubecast.net.log.ranges import TopicLog
+from cubecast.net.port.ranges import TopicLog
 from cubecast.spark.logs import Range, opened, ranges, read_range
 from cubecast.spark.options import Options, read_options, write_options
 from cubecast.spark.pushing import TICK, Narrowed

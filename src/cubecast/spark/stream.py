@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from cubecast.api.sync import SyncClient
 from cubecast.errors import BadInput, CubecastError
-from cubecast.net.log.ranges import TopicLog
+from cubecast.net.port.ranges import TopicLog
 from cubecast.spark.logs import NoSuchLog, Range, message_at, open_log, ranges, read_range
 from cubecast.spark.options import Options
 from cubecast.spark.places import Cut, beyond, cut_of, from_publisher_cut, joined, left_out, publisher_cut, to_json

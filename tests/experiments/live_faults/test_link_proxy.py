@@ -3,8 +3,8 @@
 import asyncio
 from random import Random
 
+from cubecast.addresses import Address
 from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy
-from cubecast.net.addresses import Address
 from support.running import run, until
 
 

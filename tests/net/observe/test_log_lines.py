@@ -13,7 +13,7 @@ from support.running import run
 
 
 def record(message="lost %s", *arguments, **extra):
-    made = logging.LogRecord("cubecast.net.peers", logging.WARNING, __file__, 1, message, arguments, None)
+    made = logging.LogRecord("cubecast.net.members.peers", logging.WARNING, __file__, 1, message, arguments, None)
     made.__dict__.update(extra)
     return made
 
@@ -24,7 +24,7 @@ def test_a_json_line_has_names_as_fields():
     assert line.pop("time").endswith("Z")
     assert line == {
         "level": "warning",
-        "logger": "cubecast.net.peers",
+        "logger": "cubecast.net.members.peers",
         "event": "lost the link to node 7",
         "node": 3,
         "incarnation": 1,
@@ -59,7 +59,7 @@ def test_a_traceback_keeps_its_lines_and_nothing_else():
 
 def test_text_for_people():
     line = TextLines(lambda: {"node": 3}).format(record("lost the link", peer=7))
-    assert line.endswith("WARNING cubecast.net.peers: lost the link node=3 peer=7")
+    assert line.endswith("WARNING cubecast.net.members.peers: lost the link node=3 peer=7")
 
 
 def test_repeats_are_counted_instead_of_written():

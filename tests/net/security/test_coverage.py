@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cubecast.net.patterns import matcher
 from cubecast.net.security.coverage import covers
+from cubecast.patterns import matcher
 
 WORDS = ("a", "b", "c", "_x")
 TOPICS = [".".join(words) for length in range(1, 6) for words in product(WORDS, repeat=length)]

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from cubecast.api.connect import connect
 from cubecast.errors import BadInput, NotAuthenticated
-from cubecast.net.handshake import (
+from cubecast.net.links.handshake import (
     MAGIC,
     VERSION,
     Accepted,
@@ -20,11 +20,11 @@ from cubecast.net.handshake import (
     decode_answer,
     encode,
 )
+from cubecast.net.links.login import Login, from_environment
+from cubecast.net.links.tls import client_context
 from cubecast.net.security.credentials import KeyProof, Token
 from cubecast.net.security.keys import new_key, statement, written
-from cubecast.net.security.login import Login, from_environment
 from cubecast.net.security.policy_file import load_policy, parse_policy
-from cubecast.net.security.tls import client_context
 from cubecast.net.security.tokens import digest, holder, new_token
 from support.certificates import certificates
 from support.running import run, until

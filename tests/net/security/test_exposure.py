@@ -3,10 +3,10 @@
 import os
 import stat
 
-from cubecast.net.config import NodeConfig
-from cubecast.net.memory import claim
+from cubecast.net.members.memory import claim
 from cubecast.net.security.exposure import exposures
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.security import TlsSettings
 
 
 def test_a_data_directory_is_made_for_its_owner_alone(tmp_path):

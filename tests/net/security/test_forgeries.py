@@ -9,11 +9,10 @@ import pytest
 from cubecast.api import envelope
 from cubecast.api.connect import connect
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.calling import call
-from cubecast.net.config import MAX_PAYLOAD, NodeConfig
-from cubecast.net.gateway_messages import Publish, Subscribe
-from cubecast.net.gateway_messages import encode as said
-from cubecast.net.handshake import (
+from cubecast.net.gateway.messages import Publish, Subscribe
+from cubecast.net.gateway.messages import encode as said
+from cubecast.net.links.calling import call
+from cubecast.net.links.handshake import (
     MAGIC,
     VERSION,
     Accepted,
@@ -25,12 +24,13 @@ from cubecast.net.handshake import (
     decode_answer,
     encode,
 )
-from cubecast.net.node import LiveNode
-from cubecast.net.security.dialling import Dialling
-from cubecast.net.security.login import Login
-from cubecast.net.security.stamp import stamp, stamped, without_stamps
-from cubecast.net.security.tls import TlsContext, client_context
+from cubecast.net.links.login import Login
+from cubecast.net.links.tls import TlsContext, client_context
+from cubecast.net.links.tls_dialling import Dialling
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.port.stamp import stamp, stamped, without_stamps
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.settings.config import MAX_PAYLOAD, NodeConfig
 from cubecast.protocol.cubecast.packets import Wave
 from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.cubecast.vocabulary import Entry

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from cubecast.net.addresses import Address
-from cubecast.net.security.settings import Limits
-from cubecast.net.security.tls import client_context
+from cubecast.addresses import Address
+from cubecast.net.links.tls import client_context
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.settings.security import Limits
 from cubecast.net.web.server import WebServer
 from support.certificates import certificates
 from support.running import run, until

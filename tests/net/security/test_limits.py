@@ -9,20 +9,20 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 
 from cubecast.api.connect import connect
+from cubecast.checksums import checksum
 from cubecast.errors import BadInput, CubecastError
-from cubecast.net.checksums import checksum
-from cubecast.net.framing import HEADER, MAX_FRAME, framed
-from cubecast.net.gateway_messages import Publish, StatusRequest, Subscribe, Unsubscribe
-from cubecast.net.gateway_messages import encode as said
-from cubecast.net.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
-from cubecast.net.security import listener
+from cubecast.net.gateway.messages import Publish, StatusRequest, Subscribe, Unsubscribe
+from cubecast.net.gateway.messages import encode as said
+from cubecast.net.links import listener
+from cubecast.net.links.framing import HEADER, MAX_FRAME, framed
+from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
+from cubecast.net.links.login import Login
+from cubecast.net.links.tls import client_context
+from cubecast.net.links.unauthenticated import Strangers
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.handshakes import ADDRESSES_REMEMBERED, Handshakes
-from cubecast.net.security.login import Login
-from cubecast.net.security.settings import Limits
-from cubecast.net.security.strangers import Strangers
-from cubecast.net.security.tls import client_context
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.settings.security import Limits
 from support.certificates import certificates
 from support.running import run, until
 from support.secured import Raw, refused, secured

@@ -7,7 +7,7 @@ import pytest
 from cubecast.api.connect import connect
 from cubecast.api.node import Node
 from cubecast.errors import CubecastError, NotPermitted
-from cubecast.net.security.login import Login
+from cubecast.net.links.login import Login
 from cubecast.net.security.tokens import digest, new_token
 from support.certificates import certificates
 from support.cluster import FAST

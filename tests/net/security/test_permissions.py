@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.api.connect import connect
 from cubecast.errors import BadInput, CubecastError, NotPermitted
-from cubecast.net.security.login import Login, node_login
+from cubecast.net.links.login import Login, node_login
 from cubecast.net.security.policy_file import parse_policy
 from cubecast.net.security.principal import ANYBODY, REMEMBERED, Action, Principal
 from cubecast.net.security.tokens import digest, new_token

@@ -8,12 +8,12 @@ import pytest
 from cubecast.api.connect import connect
 from cubecast.api.message import Gap
 from cubecast.errors import BadInput
-from cubecast.net.config import NodeConfig
-from cubecast.net.node import LiveNode
+from cubecast.net.links.login import Login
+from cubecast.net.node.live_node import LiveNode
 from cubecast.net.security.certificates import Authority, Subject
-from cubecast.net.security.login import Login
-from cubecast.net.security.settings import TlsSettings
 from cubecast.net.security.trust import Trust
+from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.security import TlsSettings
 from support.cluster import FAST
 from support.running import run, until
 

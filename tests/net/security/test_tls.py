@@ -4,13 +4,13 @@ import asyncio
 import logging
 import ssl
 
+from cubecast.addresses import Address
 from cubecast.api.connect import connect
 from cubecast.api.node import Node
-from cubecast.net.addresses import Address
-from cubecast.net.config import NodeConfig
-from cubecast.net.node import LiveNode
-from cubecast.net.security.login import Login
-from cubecast.net.security.security import Security
+from cubecast.net.links.login import Login
+from cubecast.net.members.security import Security
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.settings.config import NodeConfig
 from cubecast.net.web.server import WebServer
 from support.certificates import certificates
 from support.cluster import FAST, cluster

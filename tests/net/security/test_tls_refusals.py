@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from cubecast.errors import BadInput, Unreachable
-from cubecast.net.config import NodeConfig
-from cubecast.net.handshake import MAGIC, VERSION, Greeting, JoinRequest, Place, Refused, decode_answer, encode
-from cubecast.net.node import LiveNode
-from cubecast.net.security.login import Login
-from cubecast.net.security.settings import TlsSettings
-from cubecast.net.security.tls import client_context
+from cubecast.net.links.handshake import MAGIC, VERSION, Greeting, JoinRequest, Place, Refused, decode_answer, encode
+from cubecast.net.links.login import Login
+from cubecast.net.links.tls import client_context
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.security import TlsSettings
 from support.certificates import certificates
 from support.running import run
 from support.secured import Raw, refused, secured

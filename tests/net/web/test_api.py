@@ -6,8 +6,8 @@ from time import monotonic
 import pytest
 
 from cubecast.api.node import Node
+from cubecast.net.node.status import MOST_TOPICS
 from cubecast.net.observe import views
-from cubecast.net.status import MOST_TOPICS
 from cubecast.protocol.cubecast import inspection
 from support.asking import HTTP, ask, ask_json
 from support.cluster import cluster

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
-from cubecast.net.addresses import Address
-from cubecast.net.security.login import NOTHING, Login
+from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.web.asking import http_address, switch_trace
 from support.asking import HTTP
 from support.ports import free_addresses

@@ -7,13 +7,13 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
+from cubecast.addresses import Address
 from cubecast.api.node import Node
 from cubecast.errors import BadInput
-from cubecast.net.addresses import Address
-from cubecast.net.config import NodeConfig
-from cubecast.net.node import LiveNode
+from cubecast.net.node.live_node import LiveNode
 from cubecast.net.security.listening import is_loopback
-from cubecast.net.security.settings import Limits
+from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.security import Limits
 from support.asking import HTTP, ask, ask_at, ask_json
 from support.cluster import FAST, cluster
 from support.ports import free_addresses

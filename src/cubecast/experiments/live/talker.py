@@ -11,15 +11,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from cubecast.addresses import Address
 from cubecast.errors import CubecastError
 from cubecast.experiments.live.member import obey, say
 from cubecast.ids import MessageId, Topic
-from cubecast.net.addresses import Address
-from cubecast.net.config import NodeConfig
-from cubecast.net.log.since import PublisherCut
-from cubecast.net.loop import run
-from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice, Logged
+from cubecast.net.links.loop import run
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.port.port import GapNotice, Logged
+from cubecast.net.port.since import PublisherCut
+from cubecast.net.settings.config import NodeConfig
 
 TALK: Topic = "talk"
 ASKED_AT_ONCE = 3

@@ -16,10 +16,10 @@ from zlib import crc32
 
 from cubecast.experiments.live_faults.member import Member, Reader, resident, serve
 from cubecast.ids import MessageId, Topic
-from cubecast.net.log import reading
-from cubecast.net.loop import run
-from cubecast.net.node import LiveNode
-from cubecast.net.port import COMPLETE, GapNotice, Logged, Run
+from cubecast.log import reading
+from cubecast.net.links.loop import run
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.port.port import COMPLETE, GapNotice, Logged, Run
 
 
 def sealed(name: str, topic: Topic, number: int, size: int) -> bytes:

@@ -10,12 +10,12 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
+from cubecast.addresses import Address
 from cubecast.errors import CubecastError
 from cubecast.experiments.free_ports import free_addresses
 from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy
 from cubecast.experiments.live_faults.process import MEMBER, Answering
 from cubecast.ids import NodeId, Topic
-from cubecast.net.addresses import Address
 
 POLL = 0.1
 PATIENCE = 60.0

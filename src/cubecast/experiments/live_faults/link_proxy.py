@@ -11,7 +11,7 @@ from enum import Enum
 from random import Random
 from typing import cast
 
-from cubecast.net.addresses import Address
+from cubecast.addresses import Address
 
 MOST_WAITING = 8 << 20
 """Bytes a direction holds before it stops reading, as the buffers of a network would."""

@@ -18,14 +18,14 @@ from time import monotonic
 from typing import Any
 from zlib import crc32
 
+from cubecast.addresses import Address
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.addresses import Address
-from cubecast.net.config import NodeConfig
-from cubecast.net.log.since import PublisherCut
-from cubecast.net.loop import run
-from cubecast.net.node import LiveNode
-from cubecast.net.port import GapNotice, Logged
+from cubecast.net.links.loop import run
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.port.port import GapNotice, Logged
+from cubecast.net.port.since import PublisherCut
+from cubecast.net.settings.config import NodeConfig
 
 TICK = 0.01
 """Seconds between two publications of a member that publishes at a rate."""

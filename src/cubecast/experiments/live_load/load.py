@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cubecast.net.security.settings import TlsSettings
+from cubecast.net.settings.security import TlsSettings
 
 
 @dataclass(frozen=True)

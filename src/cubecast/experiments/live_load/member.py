@@ -4,14 +4,14 @@ import asyncio
 from multiprocessing.connection import Connection
 from typing import Any
 
+from cubecast.addresses import Address
 from cubecast.api.client import Client
 from cubecast.api.message import Batch
 from cubecast.experiments.live_load.load import Load
 from cubecast.experiments.live_load.talker import MOST_AT_ONCE, Talker
-from cubecast.net.addresses import Address
-from cubecast.net.config import NodeConfig
-from cubecast.net.loop import run
-from cubecast.net.node import LiveNode
+from cubecast.net.links.loop import run
+from cubecast.net.node.live_node import LiveNode
+from cubecast.net.settings.config import NodeConfig
 
 TOPIC = "chat"
 

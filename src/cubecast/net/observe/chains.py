@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cubecast.ids import NodeId, Topic
-from cubecast.net.driver import Driver
-from cubecast.net.peers import Peers
+from cubecast.net.members.peers import Peers
+from cubecast.net.node.driver import Driver
 
 MOST_EXPLAINED = 100
 """Held publications whose chain is followed, oldest first; an answer must fit into a frame."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
-from cubecast.net.visible import visible, visible_json, visible_lines
+from cubecast.escaping import visible, visible_json, visible_lines
 
 FACTS = ("peer", "topic", "client", "repeated")
 """Attributes of a record that are fields of its line."""

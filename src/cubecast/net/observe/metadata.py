@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from cubecast.net.framing import HEADER
+from cubecast.net.links.framing import HEADER
 
 EVERY = 64
 PARTS = ("payload", "barrier", "destinations", "starts", "rest")

@@ -7,17 +7,17 @@ from time import monotonic, time
 from typing import Any
 
 from cubecast.ids import NodeId, Topic
-from cubecast.net.clients import Clients
-from cubecast.net.config import NodeConfig
-from cubecast.net.directory import Directory
-from cubecast.net.driver import Driver
-from cubecast.net.handshake import Place
+from cubecast.net.gateway.clients import Clients
+from cubecast.net.links.handshake import Place
+from cubecast.net.members.directory import Directory
+from cubecast.net.members.peers import Peers
+from cubecast.net.node.driver import Driver
 from cubecast.net.observe.happenings import Happenings
 from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.latency import Latency
 from cubecast.net.observe.meter import Meter
 from cubecast.net.observe.samples import Samples
-from cubecast.net.peers import Peers
+from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.inspector import Standing
 
 TICK = 0.25

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.ids import Topic
-from cubecast.net.connection import Traffic
+from cubecast.net.links.connection import Traffic
 from cubecast.net.observe.histogram import Histogram, percentile
 from cubecast.net.observe.meter import Meter
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from cubecast.errors import BadInput
-from cubecast.net.config import NodeConfig
-from cubecast.net.driver import Driver
-from cubecast.net.handshake import Place
+from cubecast.net.links.handshake import Place
+from cubecast.net.node.driver import Driver
+from cubecast.net.settings.config import NodeConfig
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -31,7 +31,7 @@ class Tracing:
     def switch_on(self, run: str, place: Place, driver: Driver) -> Path:
         """The directory; BadInput when that cannot be."""
         # Here, because it brings the schema of traces along, which a node that writes none does without.
-        from cubecast.net.journal import Journal
+        from cubecast.net.node.journal import Journal
 
         if not RUN.fullmatch(run):
             raise BadInput(f"{run!r} is no name for a trace: letters, digits, dots, dashes, at most 64")

@@ -8,9 +8,9 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
-from cubecast.net.directory import Directory
-from cubecast.net.driver import Driver
-from cubecast.net.handshake import Place
+from cubecast.net.links.handshake import Place
+from cubecast.net.members.directory import Directory
+from cubecast.net.node.driver import Driver
 from cubecast.net.observe.chains import Chains
 from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST

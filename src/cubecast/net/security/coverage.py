@@ -8,7 +8,7 @@ one that none does.
 
 from collections.abc import Iterable
 
-from cubecast.net.patterns import ONE, REST, is_pattern
+from cubecast.patterns import ONE, REST, is_pattern
 
 Words = tuple[str, ...]
 State = frozenset[Words]

@@ -4,7 +4,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from cubecast.net.config import NodeConfig
+from cubecast.net.settings.config import NodeConfig
 
 
 def exposures(config: NodeConfig) -> Iterator[str]:

@@ -7,7 +7,7 @@ when that would take too long it is sent away.
 from collections import OrderedDict
 
 from cubecast.net.security.buckets import Bucket
-from cubecast.net.security.settings import Limits
+from cubecast.net.settings.security import Limits
 
 ADDRESSES_REMEMBERED = 4096
 """Beyond, those that called longest ago begin anew: what many addresses do together is not for one node to stop."""

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Protocol
 
 from cubecast.errors import BadInput
-from cubecast.net.security.settings import Limits
+from cubecast.net.settings.security import Limits
 
 SUBSCRIPTION = 2 << 10
 """Bytes that an open subscription takes, at the node and in what it tells the others."""

@@ -2,8 +2,8 @@
 
 import ipaddress
 
+from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.addresses import Address
 
 
 def is_loopback(host: str) -> bool:

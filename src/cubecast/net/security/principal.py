@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from cubecast.errors import BadInput, NotPermitted
-from cubecast.net.patterns import check_pattern
 from cubecast.net.security.coverage import covers
+from cubecast.patterns import check_pattern
 
 REMEMBERED = 4096
 """Decisions a principal keeps; with more it begins anew."""

@@ -1,7 +1,7 @@
 """How a field of a settings dataclass says more than its type: limits, unit, whether it may change in a living node.
 
 A table of the configuration file is a frozen dataclass; its fields are documented by the text below them, as in
-`net.config`. `NodeConfig` gets a table by one line: `tls: Tls = table(Tls)`.
+`net.settings.config`. `NodeConfig` gets a table by one line: `tls: Tls = table(Tls)`.
 """
 
 import ast

@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.addresses import Address
 from cubecast.net.settings.fields import NO_LIMITS, Limits, without_none
 
 UNITS: dict[str, dict[str, float]] = {

@@ -10,10 +10,10 @@ from enum import Enum
 
 from aiohttp import web
 
-from cubecast.net.addresses import Address
-from cubecast.net.origins import split_origin
+from cubecast.addresses import Address
+from cubecast.escaping import visible
 from cubecast.net.security.listening import is_loopback
-from cubecast.net.visible import visible
+from cubecast.net.security.origins import split_origin
 from cubecast.net.web import pages
 
 WEBSOCKET = "/ws"

@@ -12,11 +12,11 @@ from cubecast.net.observe import views
 from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
 from cubecast.net.web.answers import json_answer
-from cubecast.net.web.sparing import Sparing
+from cubecast.net.web.cache import Sparing
 from cubecast.trace.journal import VERDICT
 
 if TYPE_CHECKING:
-    from cubecast.net.node import LiveNode
+    from cubecast.net.node.live_node import LiveNode
 
 
 MOST_VERDICT = 64 << 10

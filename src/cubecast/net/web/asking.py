@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 
 import aiohttp
 
+from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
-from cubecast.net.addresses import Address
-from cubecast.net.config import ANYWHERE
-from cubecast.net.security.login import NOTHING, Login
+from cubecast.net.links.login import NOTHING, Login
+from cubecast.net.settings.config import ANYWHERE
 
 
 def http_address(told: str | None, asked: str) -> Address:

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from cubecast.net.origins import Origins
+from cubecast.net.gateway.websocket import WebSockets
+from cubecast.net.security.origins import Origins
 from cubecast.net.web import pages
 from cubecast.net.web.access import WEBSOCKET
-from cubecast.net.web.websocket import WebSockets
 
 if TYPE_CHECKING:
-    from cubecast.net.node import LiveNode
+    from cubecast.net.node.live_node import LiveNode
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:

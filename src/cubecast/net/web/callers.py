@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from cubecast.net.security.settings import Limits
-from cubecast.net.security.strangers import Stranger, Strangers
+from cubecast.net.links.unauthenticated import Stranger, Strangers
+from cubecast.net.settings.security import Limits
 
 
 class Callers:

@@ -6,10 +6,10 @@ from aiohttp import web
 
 from cubecast.errors import Closed
 from cubecast.net.web.answers import json_answer
-from cubecast.net.web.sparing import Sparing
+from cubecast.net.web.cache import Sparing
 
 if TYPE_CHECKING:
-    from cubecast.net.node import LiveNode
+    from cubecast.net.node.live_node import LiveNode
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.addresses import Address
-from cubecast.net.security.settings import Limits
-from cubecast.net.security.strangers import Stranger
+from cubecast.net.links.unauthenticated import Stranger
+from cubecast.net.settings.security import Limits
 from cubecast.net.web import api, browser, health, metrics, tracing
 from cubecast.net.web.access import Gate
 from cubecast.net.web.callers import Callers
 
 if TYPE_CHECKING:
-    from cubecast.net.node import LiveNode
-    from cubecast.net.security.listener import TlsListener
-    from cubecast.net.security.tls import Pages
+    from cubecast.net.links.listener import TlsListener
+    from cubecast.net.links.tls import Pages
+    from cubecast.net.node.live_node import LiveNode
 
 AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
     health.routes,
@@ -126,7 +126,7 @@ class WebServer:
             return self.callers.arriving(handler, lambda: len(http.connections), known)
 
         if self._tls is not None:
-            from cubecast.net.security.listener import TlsListener  # as in `Reception`
+            from cubecast.net.links.listener import TlsListener  # as in `Reception`
 
             self._server = TlsListener(
                 self._tls, self.callers.strangers, self._handshakes, protocol, without_tls=WITHOUT_TLS

@@ -1,0 +1,195 @@
+"""The one place that changes the index. Each change is one transaction."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, NamedTuple
+
+import msgspec
+
+from cubecast.ids import MessageId, Topic
+from cubecast.log.entering import BATCH, DAMAGE, SOURCE, TOPIC, Row, enter, enter_values, fits, prepare, row
+from cubecast.log.numbered import Numbers, enter_numbers
+from cubecast.log.record import Damage, Run, row_checksum
+from cubecast.log.segments import Placed
+
+encode_runs = msgspec.msgpack.Encoder().encode
+decode_runs = msgspec.msgpack.Decoder(tuple[Run, ...]).decode
+
+
+class Hole(NamedTuple):
+    """Messages that could not be written, or are gone: only their names are left."""
+
+    topic: Topic
+    damage: Damage
+
+
+@dataclass(slots=True)
+class Account:
+    """A topic as the index has it."""
+
+    number: int
+    first: int = 1
+    last: int = 0
+    bytes: int = 0
+
+
+_Newest = dict[tuple[int, int], tuple[int, int]]
+
+
+class Index:
+    def __init__(self, database: sqlite3.Connection, accounts: dict[Topic, Account]) -> None:
+        self.database, self.accounts = database, accounts
+        self._numbers = max((account.number for account in accounts.values()), default=0)
+        prepare(database)
+
+    def enter(self, entries: Sequence[Placed], holes: Sequence[Hole] = (), numbers: Numbers | None = None) -> None:
+        """What comes next, and the last numbers of producers in it."""
+        touched: dict[Topic, Account] = {}
+        newest: _Newest = {}
+        values = self._values(entries, touched, newest) if entries else []
+        rows: list[Row] = []
+        for topic, damage in holes:
+            account = touched.get(topic) or self._touch(touched, topic)
+            account.last = max(account.last, damage.last)
+            for run in damage.ids:
+                _note(newest, account.number, *run)
+            rows.append(_damage_row(account, damage))
+        values += chain.from_iterable(rows + _kept(touched, newest))
+        if fits(values) and not numbers:
+            enter_values(self.database, values)
+        else:
+            with self._transaction():
+                enter_numbers(self.database, numbers or {})
+                enter_values(self.database, values)
+        self.accounts.update(touched)
+
+    def _values(self, entries: Sequence[Placed], touched: dict[Topic, Account], newest: _Newest) -> list[Any]:
+        """Their rows, made column by column: with few steps of the interpreter, for which the event loop waits."""
+        topics, offsets, many, firsts, times, files, starts, lengths = zip(*entries, strict=True)
+        for topic in dict.fromkeys(topics):
+            self._touch(touched, topic)
+        accounts = [touched[topic] for topic in topics]
+        for account, offset, count, length, first in zip(accounts, offsets, many, lengths, firsts, strict=True):
+            account.bytes += length
+            if account.last < offset + count - 1:
+                account.last = offset + count - 1
+            _note(newest, account.number, first, count)
+        numbers = [account.number for account in accounts]
+        names = zip(*firsts, strict=True)
+        rows = zip(repeat(BATCH), numbers, offsets, many, times, *names, files, starts, lengths, strict=False)
+        return [*chain.from_iterable(rows)]
+
+    def enter_damage(self, topic: Topic, damage: Damage) -> None:
+        """Something entered earlier was found to be damaged."""
+        enter(self.database, [_damage_row(self.accounts[topic], damage)])
+
+    def replace(self, topic: Topic, damage: Damage, entries: Sequence[Placed]) -> None:
+        """These are the messages of the range; nothing is damaged there any more."""
+        account = self._touch({}, topic)
+        range_ = account.number, damage.first, damage.last
+        with self._transaction():
+            query = "SELECT coalesce(sum(length), 0) FROM batches WHERE topic=? AND offset BETWEEN ? AND ?"
+            (lost,) = self.database.execute(query, range_).fetchone()
+            self.database.execute("DELETE FROM batches WHERE topic=? AND offset BETWEEN ? AND ?", range_)
+            self.database.execute("DELETE FROM damage WHERE topic=? AND first=? AND last=?", range_)
+            account.bytes += sum(entry[-1] for entry in entries) - lost
+            rows = [row_of(account.number, entry) for entry in entries]
+            enter(self.database, rows + _kept({topic: account}, {}))
+        self.accounts[topic] = account
+
+    def time_before(self, topic: Topic, offset: int) -> float:
+        """When what precedes it was delivered."""
+        query = "SELECT at FROM batches WHERE topic=? AND offset<? ORDER BY offset DESC LIMIT 1"
+        (at,) = self.database.execute(query, (self.accounts[topic].number, offset)).fetchone() or (0.0,)
+        return float(at)
+
+    def forget(self, topic: Topic, first: int, freed: int) -> None:
+        """Everything before this offset."""
+        account = self._touch({}, topic)
+        account.first, account.bytes = first, account.bytes - freed
+        with self._transaction():
+            self.database.execute("DELETE FROM batches WHERE topic=? AND offset<?", (account.number, first))
+            self.database.execute("DELETE FROM damage WHERE topic=? AND last<?", (account.number, first))
+            enter(self.database, _kept({topic: account}, {}))
+        self.accounts[topic] = account
+
+    def move(self, rows: Sequence[int], entries: Sequence[Placed]) -> None:
+        """These rows' messages are elsewhere now. They get new numbers: rows are in the order of the segments."""
+        with self._transaction():
+            self.database.executemany("DELETE FROM batches WHERE seq=?", [(row,) for row in rows])
+            enter(self.database, [row_of(self.accounts[entry[0]].number, entry) for entry in entries])
+
+    def shrink(self, pages: int) -> None:
+        """Give room back to the file system, when there is more than new entries will soon need."""
+        (free,) = self.database.execute("PRAGMA freelist_count").fetchone()
+        (total,) = self.database.execute("PRAGMA page_count").fetchone()
+        if free > pages and free > total // 4:
+            self.database.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+
+    def sync(self) -> bool:
+        """Move what is in its write-ahead log into the index itself, on the disk; with somebody reading, some waits."""
+        _, pages, moved = self.database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return bool(pages == moved)
+
+    # Inside
+
+    def _touch(self, touched: dict[Topic, Account], topic: Topic) -> Account:
+        """A copy: when the transaction fails nothing has happened."""
+        known = self.accounts.get(topic)
+        if known is None:
+            self._numbers += 1
+            account = Account(self._numbers)
+        else:
+            account = Account(known.number, known.first, known.last, known.bytes)
+        touched[topic] = account
+        return account
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.database.execute("COMMIT")
+        except BaseException:
+            if self.database.in_transaction:
+                self.database.execute("ROLLBACK")
+            raise
+
+
+def topic_checksum(topic: Topic, account: Account) -> int:
+    return row_checksum(account.number, topic, account.first, account.last, account.bytes)
+
+
+def row_of(number: int, entry: Placed, kind: int = BATCH) -> Row:
+    _, offset, many, first, at, *place = entry
+    return kind, number, offset, many, at, *first, *place
+
+
+def _damage_row(account: Account, damage: Damage) -> Row:
+    return row(DAMAGE, account.number, damage.first, damage.last, encode_runs(damage.ids), damage.why)
+
+
+def _kept(touched: dict[Topic, Account], newest: _Newest) -> list[Row]:
+    """The small tables' rows."""
+    topics = [topic_row(topic, account) for topic, account in touched.items()]
+    return topics + [source_row(*key, *position) for key, position in newest.items()]
+
+
+def topic_row(topic: Topic, account: Account) -> Row:
+    checksum = topic_checksum(topic, account)
+    return row(TOPIC, account.number, topic, account.first, account.last, account.bytes, checksum)
+
+
+def source_row(topic: int, source: int, incarnation: int, counter: int) -> Row:
+    return row(SOURCE, topic, source, incarnation, counter, row_checksum(topic, source, incarnation, counter))
+
+
+def _note(newest: _Newest, number: int, first: MessageId, count: int) -> None:
+    source, incarnation, counter = first
+    key, position = (number, source), (incarnation, counter + count - 1)
+    known = newest.get(key)
+    if known is None or known < position:
+        newest[key] = position

@@ -1,0 +1,1 @@
+"""Bytes between processes: frames, connections, TLS, dialling and listening."""

@@ -1,0 +1,1 @@
+"""Who belongs to the cluster: admission, addresses, and the links between members."""

@@ -1,0 +1,1 @@
+"""One node: the machine's driver, the port of its own process, its life."""

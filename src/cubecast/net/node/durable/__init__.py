@@ -1,0 +1,1 @@
+"""A node and its log: recording, replaying, filling what is missing from peers."""

@@ -1,0 +1,189 @@
+"""A node fills its log from its peers' before its users hear of a gap.
+
+It does so when it is started, with the log of an earlier life or an empty one, and when the others held it faulty and
+it goes on as another incarnation. From then on what is delivered live is held. As soon as it is subscribed, all living
+peers are asked at once how far their logs reach; those that fill their own at the same time answer, too, so that nodes
+that were killed together get from each other what any of them had. The peer with the most sends what is not in this
+node's cut, in the order it delivered it, then the next one that has something in addition; that is recorded and
+delivered first. A peer's order never has an effect before its cause, and what is addressed to this node again arrives
+live as well, so the held deliveries, less what the peers sent already, may follow. Whatever no peer has is announced,
+by name where counters tell it. Members that come later, or did not answer, are asked when they are there.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cubecast.addresses import Address
+from cubecast.errors import CubecastError
+from cubecast.ids import Counter, MessageId, Topic
+from cubecast.log.reading import History
+from cubecast.net.node.durable.holding import Holding
+from cubecast.net.node.durable.peer_logs import PeerLog, look
+from cubecast.net.node.durable.refill import LOOK_EVERY, UNCOVERED_FOR, Incomplete, Publisher, Refill, Surroundings
+from cubecast.net.port.port import COMPLETE, GapNotice
+
+log = logging.getLogger(__name__)
+
+ASK_AGAIN_AFTER = 1.0
+"""Seconds between looks for members that were not asked yet."""
+
+
+class Returning:
+    """Holds what is delivered, and what there is to say about gaps, while the log is filled."""
+
+    def __init__(self, history: History, patterns: Sequence[str], directory: Path | None) -> None:
+        self._history, self._patterns, self._directory = history, patterns, directory
+        self._held: Holding | None = None
+        self._withheld: dict[Topic, GapNotice] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._asked: set[bytes] = set()
+        """Processes whose logs were looked into."""
+        self._given_up: dict[Publisher, Counter] = {}
+        """Announced as missing: not looked for again."""
+        self._filling = asyncio.Lock()
+        self.refill: Refill | None = None
+        """At work."""
+        self._came = asyncio.Event()
+        self.around: Surroundings | None = None
+
+    def hold(self) -> None:
+        """Whatever is delivered waits from now on."""
+        if self._held is None:
+            self._held = Holding(self._directory)
+
+    def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
+        if self._held is None:
+            return False
+        self._held.put(topic, message, payloads)
+        return True
+
+    def withholds(self, notice: GapNotice) -> bool:
+        """This node may have missed something: nobody is told as long as it may still be had."""
+        if self.around is None:
+            return False
+        self.hold()
+        self._withheld.setdefault(notice.topic, notice)
+        return True
+
+    @property
+    def is_filling(self) -> bool:
+        return self._held is not None
+
+    def come_back(self) -> None:
+        """The node goes on as another incarnation."""
+        if self.around is not None and self._held is not None:
+            self._begin("fill the log", self._come_back)
+
+    def member_came(self) -> None:
+        self._came.set()
+
+    def _begin(self, name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        if name not in self._tasks:
+            task = self._tasks[name] = asyncio.get_running_loop().create_task(work(), name=name)
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    async def _come_back(self) -> None:
+        while self.around is not None and self._held is not None:
+            if self.around.is_complete():
+                await self.fill("the log of a node that was away")
+            else:
+                await asyncio.sleep(LOOK_EVERY)
+
+    async def fill(self, name: str) -> None:
+        """Get what is missing from the peers, then let go what had to wait for it."""
+        async with self._filling:
+            if self._held is not None and self.around is not None:
+                members = self.around.members()
+                found = await look(members, self._patterns, self.around, name)
+                try:
+                    await self._fill(found, self.around, self._held)
+                finally:
+                    await _close(found)
+        self._begin("ask members that come later", self._ask_later)
+
+    async def _fill(self, found: Sequence[PeerLog], around: Surroundings, held: Holding) -> None:
+        self._asked |= {one.instance for one in found}
+        refill = self.refill = Refill(self._history, held, around)
+        refill.give_up(self._given_up)
+        withheld, self._withheld = list(self._withheld.values()), {}
+        is_filled = await fetch_all(refill, [one for one in found if one.patterns])
+        for notice in refill.uncovered() if is_filled else withheld:
+            around.announce(notice)
+        await refill.release()
+        self.refill = None
+        self._given_up |= refill.given_up
+        if not self._withheld:  # else it was away again
+            self._held = None
+        if not is_filled and withheld:
+            log.info("no peer could fill the log; what was missed in the meantime is a gap in it")
+            for notice in withheld:
+                around.announce(GapNotice(notice.topic, (), COMPLETE))
+
+    async def _ask_later(self) -> None:
+        """A log that was not there when this one was filled may have what this one has not."""
+        while self.around is not None:
+            self._came.clear()
+            members = self.around.members()
+            self._asked &= members.keys()
+            new = {instance: address for instance, address in members.items() if instance not in self._asked}
+            if new:
+                await self._ask(new, self.around)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ASK_AGAIN_AFTER):
+                    await self._came.wait()
+
+    async def _ask(self, new: dict[bytes, Address], around: Surroundings) -> None:
+        found = await look(new, self._patterns, around, "a log that a member may fill")
+        try:
+            self._asked |= {one.instance for one in found}
+            if any(self._lacks(one, around) for one in found):
+                await asyncio.sleep(UNCOVERED_FOR)  # what is under way to both may have come to one of them first
+            lacking = [one for one in found if self._lacks(one, around)]
+            if lacking:
+                async with self._filling:
+                    self.hold()
+                    if self._held is not None:
+                        await self._fill(lacking, around, self._held)
+        finally:
+            await _close(found)
+
+    def _lacks(self, peer: PeerLog, around: Surroundings) -> bool:
+        """Has the peer's log something in addition?"""
+        refill = Refill(self._history, Holding(None), around)
+        refill.give_up(self._given_up)
+        return refill.lacks(peer.known) > 0
+
+    def close(self) -> None:
+        self.around = None
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+
+async def fetch_all(refill: Refill, peers: Sequence[PeerLog]) -> bool:
+    """First from peers that lack nothing themselves, then from the others; False when none could tell."""
+    is_filled = False
+    for takes_holes in (False, True):
+        left = list(peers)
+        while left:
+            peer = max(left, key=lambda one: refill.lacks(one.known))
+            left.remove(peer)
+            if is_filled and not refill.lacks(peer.known):
+                continue
+            try:
+                for pattern in peer.patterns:
+                    await refill.fetch(peer.port, pattern, takes_holes=takes_holes)
+            except Incomplete as error:
+                log.info("the log of %s is incomplete itself: %s", peer.port.node, error)
+            except (CubecastError, OSError) as error:
+                log.info("the log cannot be filled from %s: %s", peer.port.node, error)
+            else:
+                log.info("%d messages that were missing came with the log of %s", refill.messages, peer.port.node)
+                is_filled = True
+    return is_filled
+
+
+async def _close(peers: Sequence[PeerLog]) -> None:
+    await asyncio.gather(*(peer.port.close() for peer in peers), return_exceptions=True)

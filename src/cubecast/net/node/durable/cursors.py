@@ -1,0 +1,210 @@
+"""A place in the log that moves on: in one topic, or through all that a pattern selects, in the order of delivery."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from cubecast.errors import DamagedLog, Forgotten
+from cubecast.ids import Topic
+from cubecast.log.reading import History
+from cubecast.log.record import Record, Run
+from cubecast.net.port.since import PublisherCut
+
+TOPICS_AT_ONCE = 500
+"""Topics that are looked up without a break."""
+
+
+class Skipped(NamedTuple):
+    """Offsets that a cursor passed because the log cannot give them."""
+
+    topic: Topic
+    first: int
+    last: int
+    ids: tuple[Run, ...] = ()
+    """The messages there, where that is known."""
+
+
+class Start(Protocol):
+    """The offset at which a topic begins for a subscription."""
+
+    async def __call__(self, topic: Topic) -> int: ...
+    def of_new(self, topic: Topic) -> int:
+        """Of one that is new since the subscription was opened."""
+
+
+class Cursor(Protocol):
+    async def prepare(self) -> None:
+        """Find the place, once."""
+
+    async def read(self, most_bytes: int) -> list[Record]:
+        """What comes next; it may be nothing although the end is not reached."""
+
+    def passed(self, record: Record) -> None:
+        """The subscriber has this one, and what came before it."""
+
+    def skipped(self) -> list[Skipped]:
+        """What had to be passed over since this was last asked, before what is read next."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """The subscriber has all there is."""
+
+    def known(self) -> PublisherCut:
+        """All that is logged of what it follows."""
+
+
+class TopicCursor:
+    """Follows one topic by offset."""
+
+    def __init__(self, history: History, topic: Topic, start: Start) -> None:
+        self._history, self._topic, self._start = history, topic, start
+        self._offset: int | None = None
+        self._skipped: list[Skipped] = []
+
+    async def prepare(self) -> None:
+        if self._offset is None:
+            self._offset = await self._start(self._topic)
+
+    async def read(self, most_bytes: int) -> list[Record]:
+        assert self._offset is not None
+        before = self._offset
+        found, self._offset = await readable(self._history, self._topic, before, most_bytes)
+        self._skipped += passed_over(self._history, self._topic, before, self._offset)
+        return found
+
+    def passed(self, record: Record) -> None:
+        self._offset = record.last + 1
+
+    def skipped(self) -> list[Skipped]:
+        skipped, self._skipped = self._skipped, []
+        return skipped
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._offset is not None and self._history.is_at_end(self._topic, self._offset)
+
+    def known(self) -> PublisherCut:
+        return self._history.known([self._topic])
+
+
+class PatternCursor:
+    """Follows all topics of the log that a pattern selects, merged by time, which never falls."""
+
+    def __init__(self, history: History, matches: Callable[[Topic], bool], start: Start) -> None:
+        self._history, self._matches, self._start = history, matches, start
+        self._offsets: dict[Topic, int] = {}
+        self._ahead: dict[Topic, deque[Record]] = {}
+        """Read and not handed over, at least one record of each topic that has any."""
+        self._looked_at = 0
+        self._is_prepared = False
+        self._skipped: list[Skipped] = []
+
+    async def prepare(self) -> None:
+        """Topics that are in the log now begin where they were asked for, later ones at their beginning."""
+        if not self._is_prepared:
+            self._is_prepared = True
+            for number, topic in enumerate(self._new_topics(), 1):
+                self._offsets[topic] = await self._start(topic)
+                if not number % TOPICS_AT_ONCE:
+                    await asyncio.sleep(0)  # finding the start waits for nothing while no disk is asked
+
+    def _new_topics(self) -> list[Topic]:
+        topics = self._history.store.topics()
+        if len(topics) == self._looked_at:
+            return []
+        self._looked_at = len(topics)
+        return [topic for topic in topics if topic not in self._offsets and self._matches(topic)]
+
+    def _behind(self) -> list[Topic]:
+        for topic in self._new_topics():
+            self._offsets[topic] = self._start.of_new(topic)
+        return [topic for topic, offset in self._offsets.items() if not self._history.is_at_end(topic, offset)]
+
+    async def read(self, most_bytes: int) -> list[Record]:
+        horizon = self._history.newest_at  # what comes while the disk is asked may be missing in topics asked before
+        topics = self._behind()
+        most = max(1, most_bytes // max(1, len(topics)))
+        for number, topic in enumerate(topics, 1):
+            if not number % TOPICS_AT_ONCE:
+                await asyncio.sleep(0)
+            if not self._ahead.get(topic):
+                before = self._offsets[topic]
+                found, self._offsets[topic] = await readable(self._history, topic, before, most)
+                self._skipped += passed_over(self._history, topic, before, self._offsets[topic])
+                if not found:
+                    return []  # forgotten meanwhile, or damaged: what comes instead may be the next of all
+                self._ahead[topic] = deque(found)
+        return merged(list(self._ahead.values()), horizon, self._has_more)
+
+    def _has_more(self, record: Record) -> bool:
+        return not self._history.is_at_end(record.topic, record.last + 1)
+
+    def passed(self, record: Record) -> None:
+        self._offsets[record.topic] = record.last + 1
+        ahead = self._ahead.get(record.topic)
+        if ahead is not None:
+            while ahead and ahead[0].last <= record.last:
+                ahead.popleft()
+            if not ahead:
+                del self._ahead[record.topic]
+
+    def skipped(self) -> list[Skipped]:
+        skipped, self._skipped = self._skipped, []
+        return skipped
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._is_prepared and not self._behind()
+
+    def known(self) -> PublisherCut:
+        return self._history.known(list(self._offsets))
+
+
+def merged(pieces: list[deque[Record]], horizon: float, has_more: Callable[[Record], bool]) -> list[Record]:
+    """By time, up to the horizon, or until one of them ends that has more to come."""
+    readers = [iter(piece) for piece in pieces]
+    heads = [(record.at, number, record) for number, reader in enumerate(readers) for record in islice(reader, 1)]
+    heapify(heads)
+    result: list[Record] = []
+    while heads and heads[0][0] <= horizon:
+        _, number, record = heads[0]
+        result.append(record)
+        following = next(readers[number], None)
+        if following is not None:
+            heapreplace(heads, (following.at, number, following))
+        elif has_more(record):
+            break
+        else:
+            heappop(heads)
+    return result
+
+
+def passed_over(history: History, topic: Topic, before: int, after: int) -> list[Skipped]:
+    """What lies between two places of a cursor, as damaged ranges where it is."""
+    ranges = {damage.first: damage for damage in history.store.damaged(topic)} if after > before else {}
+    skipped = []
+    while before < after:
+        damage = ranges.get(before)
+        last = after - 1 if damage is None else min(damage.last, after - 1)
+        ids = damage.ids if damage is not None and damage.last == last else ()
+        skipped.append(Skipped(topic, before, last, ids))
+        before = last + 1
+    return skipped
+
+
+async def readable(history: History, topic: Topic, offset: int, most_bytes: int) -> tuple[list[Record], int]:
+    """What can be read from there on, and where it begins: beyond what is not kept any more, or is damaged."""
+    offset = max(offset, history.bounds(topic)[0])
+    try:
+        return await history.read(topic, offset, most_bytes), offset
+    except DamagedLog as damage:
+        if history.mend is not None and await history.mend(topic):
+            return [], offset
+        if len(damage.args) < 3:
+            raise
+        return [], damage.args[2] + 1
+    except Forgotten:
+        return [], history.bounds(topic)[0]  # while we asked

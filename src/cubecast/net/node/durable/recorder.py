@@ -1,0 +1,237 @@
+"""Between a node's port and its store: records what is delivered, and tells publishers when it is on the disk."""
+
+import asyncio
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
+from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.log.reading import History
+from cubecast.log.store import Store
+from cubecast.net.node.durable.beginnings import open_replay
+from cubecast.net.node.durable.catch_up import Returning
+from cubecast.net.node.durable.packing import as_it_came
+from cubecast.net.node.durable.refill import Surroundings
+from cubecast.net.node.durable.repair import Mender
+from cubecast.net.node.durable.replaying import Replay
+from cubecast.net.port.port import GapNotice, Logged, Port, Sink
+from cubecast.net.port.since import PublisherCut, Since
+from cubecast.net.settings.config import NodeConfig
+from cubecast.patterns import Selection, covers
+from cubecast.wire.codec import Codec
+
+MOST_CHOSEN = 10_000
+"""Topics for which it is remembered whether a pattern selects them."""
+
+
+class _Quiet:
+    """The log's subscriptions bring messages here; they are recorded where all deliveries pass, once and first."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.get_running_loop().create_future()
+
+    def on_batch(
+        self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None
+    ) -> None: ...
+    def on_ready(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def on_live(self, known: PublisherCut) -> None: ...
+    def on_gap(self, gap: GapNotice) -> None: ...
+    def on_end(self, error: CubecastError | None) -> None:
+        self.on_ready()  # nobody has to wait any more
+
+
+class _Own:
+    """This node's publications on one topic, counted as its port counts what it accepted."""
+
+    __slots__ = ("given_up", "recorded", "ticket", "unknown", "waiters")
+
+    def __init__(self) -> None:
+        self.given_up = range(0)
+        """The last ones of which the log has only the names, because the disk took nothing."""
+        self.unknown = range(0)
+        """The last ones that were under way when the node came back as another incarnation."""
+        self.recorded = self.ticket = 0
+        self.waiters: list[tuple[int, int, asyncio.Future[int]]] = []
+
+
+class Recorder:
+    def __init__(self, store: Store, patterns: Sequence[str]) -> None:
+        self.store, self.history = store, History(store)
+        self._patterns = tuple(patterns)
+        self._selects = Selection(self._patterns)
+        self._chosen: dict[Topic, bool] = {}
+        self._own: dict[Topic, _Own] = {}
+        self._port: Port | None = None
+        self._subscriptions: list[int] = []
+        self._sinks: list[_Quiet] = []
+        self._is_paused = False
+        self.returning = Returning(self.history, self._patterns, store.directory)
+        self.codec: Codec | None = None
+        """Of the packets that may be kept as they came."""
+        self.me: tuple[NodeId, int] = (-1, 0)
+        """This node's id and incarnation."""
+        store.on_full, store.on_room = self._pause, self._resume
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        """What may change while the log is open: how much of it is kept, and what may wait for it."""
+        self.store.retain(config.retention)
+        self.store.set_quota(config.log_quota)
+        self.store.set_budget(config.log_budget)
+
+    def attach(self, port: Port) -> None:
+        """Record what is delivered from now on; what the peers' logs have may have to come first."""
+        self._port = port
+        self.returning.hold()
+        self._sinks = [_Quiet() for _ in self._patterns]
+        subscribed = zip(self._patterns, self._sinks, strict=True)
+        self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
+
+    def is_recording(self, sink: Sink) -> bool:
+        """Is it one of this log's own subscriptions?"""
+        return sink in self._sinks
+
+    async def ready(self) -> None:
+        """Done when whatever is published from now on is recorded."""
+        for sink in self._sinks:
+            await asyncio.shield(sink.ready)
+
+    def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
+        """Does it have to wait until the log is filled?"""
+        return self.records(topic) and self.returning.holds(topic, message, payloads)
+
+    def withholds(self, notice: GapNotice) -> bool:
+        """Is nobody to be told yet that something may be missing?"""
+        return self.records(notice.topic) and self.returning.withholds(notice)
+
+    async def fill(self, around: Surroundings) -> None:
+        """Get what is missing, then mend what is damaged."""
+        name = f"the log of node {self.me[0]}"
+        self.returning.around = around
+        await self.returning.fill(name)
+        self.history.mend = Mender(self.history, around.peers, around.cluster, name, around.login).mend
+        for topic in self.store.topics():
+            if self.store.damaged(topic):
+                await self.history.mend(topic)
+
+    def records(self, topic: Topic) -> bool:
+        chosen = self._chosen.get(topic)
+        if chosen is None:
+            if len(self._chosen) >= MOST_CHOSEN:
+                self._chosen.clear()
+            chosen = self._chosen[topic] = self._selects(topic)
+        return chosen
+
+    def replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
+        """A subscription that begins in the log; NotKept when not all of it is recorded."""
+        if not any(covers(kept, pattern) for kept in self._patterns):
+            kept = ", ".join(self._patterns)
+            raise NotKept(f"the log of this node keeps {kept}, so a subscription to {pattern} cannot begin there")
+        return open_replay(self.history, pattern, sink, since)
+
+    def on_deliver(self, topic: Topic, message: MessageId, payloads: Sequence[bytes], packet: Any) -> Logged | None:
+        """Its place in the log, when it is recorded. The packet is what it came in, if it holds nothing else."""
+        if not (self._chosen.get(topic) or self.records(topic)):
+            return None
+        return self.history.append(topic, message, as_it_came(payloads, packet, self.codec))
+
+    def _pause(self) -> None:
+        if not self._is_paused and self._port is not None:
+            self._is_paused = True
+            for number in self._subscriptions:
+                self._port.pause(number)
+
+    def _resume(self) -> None:
+        if self._is_paused and self._port is not None:
+            self._is_paused = False
+            for number in self._subscriptions:
+                self._port.resume(number)
+
+    # Publishers that wait for the disk
+
+    def on_own(self, topic: Topic, accepted: int) -> None:
+        """Own publications were delivered here, up to this one of those the port accepted."""
+        if not self.records(topic):
+            return
+        own = self._own.get(topic)
+        if own is None:
+            own = self._own[topic] = _Own()
+        if self.store.keeps_names_only:
+            begin = own.given_up.start if own.given_up.stop == own.recorded + 1 else own.recorded + 1
+            own.given_up = range(begin, accepted + 1)
+        own.recorded, own.ticket = accepted, self.store.ticket
+        while own.waiters and own.waiters[0][0] <= accepted:
+            future = heappop(own.waiters)[2]
+            if not future.done():
+                future.set_result(own.ticket)
+
+    def on_restart(self, topic: Topic, published: int) -> None:
+        """The node goes on as another incarnation; so many were published before, and not all may be delivered."""
+        own = self._own.get(topic)
+        if own is not None and own.recorded < published:
+            own.unknown = range(own.recorded + 1, published + 1)
+            own.recorded = published
+            while own.waiters and own.waiters[0][0] <= published:
+                future = heappop(own.waiters)[2]
+                if not future.done():
+                    future.set_exception(_cut_off(topic))
+
+    def check(self, topic: Topic) -> None:
+        """BadInput when nothing published there would ever be durable, NotDurable while the disk takes nothing."""
+        if not self.records(topic):
+            raise BadInput(f"{topic}: this node's log does not keep the topic. Nothing was published")
+        if self.store.trouble is not None:
+            raise NotDurable(f"{topic}: {self.store.trouble}. Nothing was published")
+
+    async def durable(self, topic: Topic, accepted: int) -> None:
+        """Done when the first so many of the port's publications are on the disk."""
+        if not accepted:
+            return self.check(topic)
+        if not self.records(topic):
+            raise NotDurable(f"{topic}: published, and not durable: this node's log does not keep the topic")
+        ticket = await self._recorded(topic, accepted)
+        if accepted in self._own[topic].unknown:
+            raise _cut_off(topic)
+        if accepted in self._own[topic].given_up:
+            raise NotDurable(f"{topic}: published, and not durable: the disk took nothing, only its name is kept")
+        try:
+            await self.store.synced(ticket)
+        except NotDurable as error:
+            raise NotDurable(f"{topic}: published, and not durable so far: {error}") from None
+
+    async def _recorded(self, topic: Topic, accepted: int) -> int:
+        own = self._own.setdefault(topic, _Own())
+        if accepted <= own.recorded:
+            return own.ticket
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        heappush(own.waiters, (accepted, id(future), future))
+        return await future
+
+    # The rest
+
+    def describe(self) -> dict[str, Any]:
+        return {"patterns": list(self._patterns), **self.store.describe()}
+
+    async def close(self) -> None:
+        self.returning.close()
+        for topic, own in self._own.items():
+            for _, _, future in own.waiters:
+                if not future.done():
+                    future.set_exception(OutcomeUnknown(f"{topic}: the node was closed before the log had it"))
+        await self.store.close()
+
+
+def _cut_off(topic: Topic) -> OutcomeUnknown:
+    text = "the node was cut off and came back; accepted, and it is not known whether it was published and is durable"
+    return OutcomeUnknown(f"{topic}: {text}")
+
+
+async def open_recorder(config: NodeConfig) -> Recorder | None:
+    """As the settings say; None for a node that keeps no log."""
+    if not config.log or config.data is None:
+        return None
+    store = await Store.open(config.data, budget=config.log_budget, quota=config.log_quota, retention=config.retention)
+    return Recorder(store, config.log)

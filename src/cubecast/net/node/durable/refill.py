@@ -1,0 +1,191 @@
+"""What a peer's log has and this node's has not, on its way into this node's: a `Sink` at the peer.
+
+Records come in the peer's order, which has no effect before its cause. Where the peer itself lacks something it says so
+first; then another peer may have it, so this one's records are taken further only when no other one can be asked.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cubecast.addresses import Address
+from cubecast.errors import BadInput, CubecastError
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.log.reading import History
+from cubecast.net.links.login import NOTHING, Login
+from cubecast.net.node.durable.holding import Holding
+from cubecast.net.port.port import GapNotice, Logged, Port, Run
+from cubecast.net.port.since import PublisherCut, from_cut
+
+SILENT_FOR = 5.0
+"""Seconds a peer may take for the next piece, before another one is asked."""
+SETTLING = 0.2
+"""Seconds in which what was published before everybody knew of this node reaches the peer."""
+UNCOVERED_FOR = 1.0
+"""Seconds to wait for messages that came before those held, when the peer has not got them yet itself."""
+LOOK_EVERY = 0.01
+AT_ONCE = 256
+"""Deliveries released in one turn of the event loop."""
+
+Deliver = Callable[[Topic, MessageId, Sequence[bytes]], None]
+Publisher = tuple[Topic, NodeId, Incarnation]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What filling a log needs of its node."""
+
+    members: Callable[[], dict[bytes, Address]]
+    """Where the others are, as far as they are held to live, by what each process drew when it began."""
+    cluster: str
+    deliver: Deliver
+    announce: Callable[[GapNotice], None]
+    is_complete: Callable[[], bool]
+    """Is everything published from now on addressed to this node?"""
+    has_room: Callable[[], bool]
+    """Can log and subscribers take more?"""
+    login: Login = NOTHING
+    """What this node proves to its peers."""
+
+    def peers(self) -> Sequence[Address]:
+        return list(self.members().values())
+
+
+class Incomplete(CubecastError):  # noqa: N818 - a state of the peer
+    """The peer's log has not got everything either."""
+
+
+class Refill:
+    """A `Sink` for what peers' logs have."""
+
+    def __init__(self, history: History, held: Holding, around: Surroundings) -> None:
+        self._held, self._around = held, around
+        self._last = history.known(history.store.topics())
+        """What is in the log, as it grows, and what was given up."""
+        self._lives: dict[tuple[Topic, NodeId], Incarnation] = {}
+        for topic, source, incarnation in self._last:
+            self._lives[topic, source] = incarnation
+        self.messages = 0
+        self.given_up: dict[Publisher, Counter] = {}
+        """What no peer has, as far as it was announced."""
+        self._takes_holes = True
+        self._live_since: float | None = None
+        self._error: CubecastError | None = None
+        self._last_word = 0.0
+
+    def lacks(self, known: PublisherCut) -> int:
+        """How many messages a log that has all this has in addition, at least."""
+        return sum(
+            max(0, counter - self._last.get((topic, source, incarnation), 0))
+            for (topic, source, incarnation), counter in known.items()
+            if incarnation >= self._lives.get((topic, source), incarnation)
+        )
+
+    def give_up(self, publishers: PublisherCut) -> None:
+        """What was announced before is not asked for again."""
+        for publisher, counter in publishers.items():
+            self._last[publisher] = max(counter, self._last.get(publisher, 0))
+
+    # What the peer says
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
+        self._last_word = asyncio.get_running_loop().time()
+        if self._error is None:
+            self.messages += self._deliver(topic, first, payloads)
+
+    def _deliver(self, topic: Topic, first: MessageId, payloads: Sequence[bytes]) -> int:
+        """How many of them were news."""
+        publisher = topic, first.source, first.incarnation
+        skipped = max(0, self._last.get(publisher, 0) - first.counter + 1)
+        if skipped >= len(payloads):
+            return 0
+        self._last[publisher] = first.counter + len(payloads) - 1
+        self._around.deliver(topic, first._replace(counter=first.counter + skipped), payloads[skipped:])
+        return len(payloads) - skipped
+
+    def on_ready(self) -> None: ...
+    def on_live(self, known: PublisherCut) -> None:
+        self._live_since = asyncio.get_running_loop().time()
+
+    def on_gap(self, gap: GapNotice) -> None:
+        """The peer does not have them either, or cannot tell whether they belong here."""
+        runs = tuple(run for run in gap.runs if self._last.get((gap.topic, *run[:2]), 0) < run.last)
+        if not runs or self._error is not None:
+            return
+        if not self._takes_holes:
+            self._error = Incomplete(f"{gap.topic}: {gap.reason}")
+            return
+        count = sum(run.last - run.first + 1 for run in runs)
+        for source, incarnation, _, last in runs:
+            publisher = gap.topic, source, incarnation
+            self._last[publisher] = self.given_up[publisher] = last
+        self._around.announce(GapNotice(gap.topic, (), gap.reason, runs, count))
+
+    def on_end(self, error: CubecastError | None) -> None:
+        self._error = self._error or error or BadInput("the peer ended it")
+
+    # Getting it
+
+    async def fetch(self, port: Port, pattern: str, *, takes_holes: bool = True) -> None:
+        """Until the peer has no more, and nothing is missing before what is held; raises when it cannot serve.
+
+        `Incomplete` where the peer lacks something, unless holes are taken as well.
+        """
+        self._live_since = self._error = None
+        self._takes_holes = takes_holes
+        loop = asyncio.get_running_loop()
+        self._last_word = loop.time()
+        number = port.subscribe(pattern, self, from_cut(self._last, is_causal=True))
+        is_paused = False
+        while not self._is_enough(looked := loop.time()):
+            await asyncio.sleep(LOOK_EVERY)
+            self._forgive(loop.time() - looked - LOOK_EVERY)
+            if self._error is not None:
+                error, self._error = self._error, Incomplete("it is not asked any more")
+                port.unsubscribe(number)
+                raise error
+            if is_paused == self._around.has_room():
+                is_paused = not is_paused
+                port.pause(number) if is_paused else port.resume(number)
+                self._last_word = loop.time()
+            if self._live_since is None and not is_paused and loop.time() - self._last_word > SILENT_FOR:
+                raise BadInput(f"it said nothing for {SILENT_FOR} s")
+        port.unsubscribe(number)
+
+    def _forgive(self, late: float) -> None:
+        """By how much this node came late to look: as long as it stood still itself nobody else was silent."""
+        if late > 0:
+            self._last_word += late
+            if self._live_since is not None:
+                self._live_since += late
+
+    def _is_enough(self, now: float) -> bool:
+        """Whether all is here that can be expected to come."""
+        if self._error is not None or self._live_since is None or now - self._live_since < SETTLING:
+            return False
+        return now - self._live_since > UNCOVERED_FOR or not self.uncovered()
+
+    def uncovered(self) -> list[GapNotice]:
+        """What is missing before those that are held."""
+        return [
+            _missing(publisher, self._last.get(publisher, 0) + 1, first - 1)
+            for publisher, first in self._held.firsts.items()
+            if self._last.get(publisher, 0) < first - 1
+        ]
+
+    async def release(self) -> None:
+        """What is held follows, without what the peer sent already; what comes meanwhile is held behind it."""
+        self._error = None
+        while True:
+            for _ in range(AT_ONCE):
+                held = self._held.get()
+                if held is None:
+                    return
+                self._deliver(*held)
+            await asyncio.sleep(0 if self._around.has_room() else LOOK_EVERY)
+
+
+def _missing(publisher: Publisher, first: Counter, last: Counter) -> GapNotice:
+    topic, source, incarnation = publisher
+    reason = "published while this node was away, and no peer that lives has them"
+    return GapNotice(topic, (), reason, (Run(source, incarnation, first, last),), last - first + 1)

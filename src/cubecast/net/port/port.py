@@ -1,0 +1,164 @@
+"""What a node offers to whoever uses it, in its own process or through a connection.
+
+Everything here is called in the event loop and returns at once. A `Port` is implemented twice: by the node itself and
+by the thin client, which talks to a node's gateway, so that an application's code does not know which one it has.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from cubecast.errors import CubecastError
+from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+
+if TYPE_CHECKING:
+    from cubecast.net.port.producers import ProducerState
+    from cubecast.net.port.ranges import LogPiece, TopicLog, Wanted
+    from cubecast.net.port.since import PublisherCut, Since
+
+
+COMPLETE = "the subscription is complete again: nothing is missing from here on"
+"""Why the second of two gaps is announced, between which something may be missing."""
+
+
+class Logged(NamedTuple):
+    """Where a batch stands in the log of its node."""
+
+    offset: int
+    """Of the first message; those of a topic have no holes, and mean nothing at another node."""
+    at: float
+    """When the node delivered it, in seconds since 1970 by its clock."""
+
+
+class Run(NamedTuple):
+    """Consecutive messages of a publisher."""
+
+    source: NodeId
+    incarnation: Incarnation
+    first: Counter
+    last: Counter
+
+
+@dataclass(frozen=True, slots=True)
+class GapNotice:
+    """Something of this subscription will not be delivered; what follows comes after it."""
+
+    topic: Topic
+    missing: tuple[MessageId, ...]
+    """The messages, where they are known by name."""
+    reason: str
+    runs: tuple[Run, ...] = ()
+    """More of them, where there may be many."""
+    count: int = 0
+    """How many more than those of `missing` are known to be concerned."""
+    offsets: tuple[int, int] | None = None
+    """The first and last offset, where they are missing in a log."""
+
+
+class Sink(Protocol):
+    """Where the events of one subscription go. Called in the event loop, must not block."""
+
+    def on_batch(self, topic: Topic, first: MessageId, payloads: Sequence[bytes], logged: Logged | None = None) -> None:
+        """Messages of one publisher with consecutive counters, the first one's identity given."""
+
+    def on_ready(self) -> None:
+        """Whatever is published from now on, anywhere, arrives."""
+
+    def on_live(self, known: "PublisherCut") -> None:
+        """A subscription that began in the log has caught up, it may fall behind again; what is in the log by now."""
+
+    def on_gap(self, gap: GapNotice) -> None: ...
+
+    def on_end(self, error: CubecastError | None) -> None:
+        """Nothing comes any more: None after `unsubscribe`, an error when the port itself is lost."""
+
+
+class Port(Protocol):
+    def subscribe(self, pattern: str, sink: Sink, since: "Since | None" = None, where: str | None = None) -> int:
+        """Open a subscription to a topic, or to all that match; the number names it in the calls below.
+
+        With `since` it begins there in the node's log, never slows anybody down, and reads on in the log when paused.
+        With `where` it gets only what this filter matches; BadInput with the column when it is none.
+        """
+
+    def unsubscribe(self, subscription: int) -> None: ...
+
+    def pause(self, subscription: int) -> None:
+        """The sink is full: send nothing more until `resume`. Publishers of the topic are slowed down."""
+
+    def resume(self, subscription: int) -> None: ...
+
+    def publish(self, topic: Topic, payloads: Sequence[bytes]) -> int:
+        """Queue a batch; the number of messages this port has accepted for the topic so far, these included.
+
+        Raises `BadInput` for what can never be published; never waits, so look at `has_room` first.
+        """
+
+    def ask(self, topic: Topic, payload: bytes) -> Awaitable[bool]:
+        """Publish a question; done when it leaves: is there any subscriber that it is for?"""
+
+    def advertise(self, topic: Topic, where: str | None) -> Awaitable[None]:
+        """Everything published on the topic by this node will match the filter; `BadInput` where nobody needs that."""
+
+    def unadvertise(self, topic: Topic) -> Awaitable[None]: ...
+
+    def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
+        """Of messages that were accepted under these numbers: the first that was refused since, or of which nobody can
+        know any more whether it was published, and why."""
+
+    def has_room(self, topic: Topic) -> bool:
+        """Is there budget for another publication on the topic?"""
+
+    def room(self, topic: Topic) -> Awaitable[None]:
+        """Done when `has_room` turned true; raises when the port closes meanwhile."""
+
+    def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        """Done when the first `accepted` messages reached everybody they were for; raises `OutcomeUnknown`."""
+
+    def durable(self, topic: Topic, accepted: int) -> Awaitable[None]:
+        """Done when the first `accepted` messages are on the disk of the node's log; raises `NotDurable`.
+
+        With 0 it only asks whether that could be: `BadInput` when the node does not log the topic.
+        """
+
+    def read_log(
+        self, topic: Topic, start: int | None, stop: int | None, wanted: "Wanted" = ...
+    ) -> Awaitable["LogPiece"]:
+        """The first piece of a range of offsets in the node's log; without limits all there is by now."""
+
+    def log_topics(self, after: Topic = "") -> Awaitable[list["TopicLog"]]:
+        """What is in the node's log, of topics whose names come after this one; not all of them when they are many."""
+
+    def log_cut(self, topic: Topic, offset: int) -> Awaitable["PublisherCut"]:
+        """What the node's log has of the topic up to this offset, as a cut."""
+
+    def log_place(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
+        """The first offset in the node's log of a message of the topic that is not in the cut."""
+
+    def log_at(self, topic: Topic, at: float) -> Awaitable[int]:
+        """The first offset in the node's log of a message delivered at that time or later."""
+
+    def log_reach(self, topic: Topic, cut: "PublisherCut") -> Awaitable[int]:
+        """The first offset in the node's log behind all of its messages that are in the cut."""
+
+    def status(self) -> Awaitable[dict[str, Any]]:
+        """What the node says about itself: members, topics, queues, held messages."""
+
+    def close(self) -> Awaitable[None]: ...
+
+
+class NodePort(Port, Protocol):
+    """A node's own, which gateways hand out."""
+
+    def read_log_packed(
+        self, topic: Topic, start: int | None, stop: int | None, wanted: "Wanted" = ...
+    ) -> Awaitable[bytes]:
+        """As `read_log`, ready to be sent."""
+
+    def register_producer(
+        self, name: str, epoch: int, topics: Sequence[Topic], on_fenced: Callable[[str], None]
+    ) -> Awaitable["ProducerState"]:
+        """Take over a producer's name; who had it is told. What the node knows of it, when all of that is durable."""
+
+    def forget_producer(self, on_fenced: Callable[[str], None]) -> None:
+        """Who registered so is gone."""
