@@ -42,7 +42,7 @@ def test_a_table_holds_what_the_log_has(spark, node, format_):
         told = {one.topic: one for one in client.log_topics()}
         times = client.read_log("table.b")["time"].to_pylist()
     table = format_(spark.read, pattern="table.>", rowsPerPartition=1000).load()
-    assert table.rdd.getNumPartitions() == 4
+    assert table.rdd.getNumPartitions() == 3  # the one row of table.b has no task of its own
     rows = table.collect()
     assert sorted(numbers(row for row in rows if row.topic == "table.a")) == list(range(2500))
     (b,) = [row for row in rows if row.topic == "table.b"]
@@ -58,7 +58,7 @@ def test_filters_narrow_what_is_read(spark, node, format_):
     """Topics, offsets and times are looked up in the log's index; the rest stays with Spark."""
     for topic in ("pushed.a", "pushed.b", "other.c"):
         publish(node, topic, 0, 300)
-    table = format_(spark.read, pattern=">", rowsPerPartition=100).load()
+    table = format_(spark.read, pattern=">", rowsPerPartition=50).load()
     few = table.where("topic IN ('pushed.a', 'pushed.b') AND topic LIKE 'pushed%' AND offset > 250 AND offset <= 290")
     assert few.rdd.getNumPartitions() == 2
     assert sorted(numbers(few.collect())) == sorted([*range(250, 290)] * 2)

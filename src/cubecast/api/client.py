@@ -296,6 +296,7 @@ class Client:
         behind: PublisherCut | None = None,
         upto: PublisherCut | None = None,
         where: str = "",
+        rows: int = 1,
     ) -> LogReading:
         """The messages of a topic with offsets from `start` on, before `stop`, in the log of this node, as Arrow.
 
@@ -303,11 +304,12 @@ class Client:
         `upto` are cuts: messages inside the one and outside the other are left out by the node, and so are those that
         the filter `where` over their headers does not match.
 
-        `async for batch in …`, or `await ….table()`. Without limits all that is kept by now. `Forgotten` or
-        `DamagedLog` for offsets the log cannot give. Offsets count at one node only: when it is lost, reading ends.
+        `async for batch in …`, each of at least `rows` messages if there are so many, or `await ….table()`. Without
+        limits all that is kept by now. `Forgotten` or `DamagedLog` for offsets the log cannot give. Offsets count at
+        one node only: when it is lost, reading ends.
         """
         wanted = Wanted(_places(topic, behind or {}), None if upto is None else _places(topic, upto), where=where)
-        return LogReading(self._port, check_topic(topic), start, stop, columns, wanted)
+        return LogReading(self._port, check_topic(topic), start, stop, columns, wanted, rows)
 
     async def log_topics(self) -> list[TopicLog]:
         """The topics in the log of this node: first, last and last durable offset of each, and the log's id.

@@ -2,40 +2,19 @@
 
 import asyncio
 import importlib
-import json
 from collections.abc import AsyncIterator, Sequence
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cubecast.api import envelope
-from cubecast.errors import BadInput, RemoteProtocolError
-from cubecast.net.port.headers import HeaderValue
+from cubecast.api.log_columns import LOG_COLUMNS, as_columns, log_schema
+from cubecast.errors import BadInput, DamagedLog, Forgotten
 from cubecast.net.port.port import Port
-from cubecast.net.port.ranges import ALL, LogPiece, Wanted
+from cubecast.net.port.ranges import ALL, LoggedBatch, LogPiece, Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-def log_schema() -> "pa.Schema":
-    """Of what `read_log` gives."""
-    import pyarrow as pa  # here, because most applications never need it
-
-    return pa.schema(
-        [
-            ("topic", pa.string()),
-            ("offset", pa.int64()),
-            ("time", pa.float64()),
-            ("source", pa.int32()),
-            ("incarnation", pa.int32()),
-            ("counter", pa.int64()),
-            ("payload", pa.binary()),
-            ("headers", pa.map_(pa.string(), pa.string())),
-        ]
-    )
-
-
-LOG_COLUMNS = ("topic", "offset", "time", "source", "incarnation", "counter", "payload", "headers")
+MOST_BYTES = 8 << 20
+"""Content that is kept back at most until there are rows enough."""
 
 
 class LogReading:
@@ -49,20 +28,42 @@ class LogReading:
         stop: int | None,
         columns: Sequence[str] | None = None,
         wanted: Wanted = ALL,
+        rows: int = 1,
     ) -> None:
         names = LOG_COLUMNS if columns is None else tuple(columns)
         unknown = [name for name in names if name not in LOG_COLUMNS]
         if unknown:
             raise BadInput(f"read_log has no column {unknown[0]!r}; it has {', '.join(LOG_COLUMNS)}")
         self._port, self._topic, self._start, self._stop, self._columns = port, topic, start, stop, names
+        self._rows = rows
         self._wanted = wanted._replace(content="payload" in names or "headers" in names)
 
     async def __aiter__(self) -> "AsyncIterator[pa.RecordBatch]":
-        """Each piece is asked for while the one before it is worked on."""
         try:  # most of a second, in which a node must not stand
-            await asyncio.to_thread(importlib.import_module, "pyarrow")
+            await asyncio.to_thread(importlib.import_module, "pyarrow.compute")
         except ModuleNotFoundError:
             raise BadInput("read_log gives Arrow, which is not installed: pip install 'cubecast[arrow]'") from None
+        gathered: list[LoggedBatch] = []
+        rows, size, trouble = 0, 0, None
+        pieces = self._pieces()
+        while True:
+            try:
+                piece = await anext(pieces, None)
+            except (Forgotten, DamagedLog) as error:  # what came before it is good
+                piece, trouble = None, error
+            for batch in piece.batches if piece is not None else ():
+                gathered.append(batch)
+                rows, size = rows + len(batch.sealed), size + sum(map(len, batch.sealed))
+            if gathered and (piece is None or rows >= self._rows or size >= MOST_BYTES):
+                yield as_columns(self._topic, gathered, self._columns)
+                gathered, rows, size = [], 0, 0
+            if trouble is not None:
+                raise trouble
+            if piece is None:
+                return
+
+    async def _pieces(self) -> AsyncIterator[LogPiece]:
+        """Each is asked for while the one before it is worked on."""
         piece = await self._port.read_log(self._topic, self._start, self._stop, self._wanted)
         while True:
             following = None
@@ -70,8 +71,7 @@ class LogReading:
                 answer = self._port.read_log(self._topic, piece.following, piece.stop, self._wanted)
                 following = asyncio.ensure_future(answer)
             try:
-                if piece.batches:
-                    yield _opened(self._topic, piece, self._columns)
+                yield piece
                 if following is None:
                     return
                 piece = await following
@@ -85,58 +85,3 @@ class LogReading:
 
         schema = pa.schema([log_schema().field(name) for name in self._columns])
         return pa.Table.from_batches([batch async for batch in self], schema)
-
-
-def _opened(topic: str, piece: LogPiece, columns: Sequence[str]) -> "pa.RecordBatch":
-    """With what was published instead of the envelope around it. Nothing is made per message that is not asked for."""
-    import pyarrow as pa
-
-    batches = piece.batches
-    many = [len(batch.sealed) for batch in batches]
-    schema = pa.schema([log_schema().field(name) for name in columns])
-    payloads, headers = None, None
-    if "payload" in columns or "headers" in columns:
-        payloads, headers = _contents([one for batch in batches for one in batch.sealed])
-
-    def column(name: str) -> Any:
-        match name:
-            case "payload":
-                return payloads
-            case "headers":
-                return headers
-            case "topic":
-                return [topic] * sum(many)
-            case "offset" | "counter":
-                first = [getattr(batch, name) for batch in batches]
-                return [*chain.from_iterable(range(one, one + count) for one, count in zip(first, many, strict=True))]
-        return [*chain.from_iterable(map(repeat, [getattr(batch, name) for batch in batches], many))]
-
-    made = {name: column(name) for name in columns}
-    arrays = [
-        one if isinstance(one, pa.Array) else pa.array(one, schema.field(name).type) for name, one in made.items()
-    ]
-    return pa.record_batch(arrays, schema=schema)
-
-
-def _contents(sealed: list[bytes]) -> tuple[Any, Any]:
-    import pyarrow as pa
-
-    schema = log_schema()
-    if envelope.are_plain(sealed):
-        return pa.array(sealed, pa.binary()), pa.nulls(len(sealed), schema.field("headers").type)
-    bodies, headers = zip(*map(_content, sealed), strict=True)
-    return pa.array(bodies, pa.binary()), pa.array(headers, schema.field("headers").type)
-
-
-def _content(sealed: bytes) -> tuple[bytes, list[tuple[str, str]] | None]:
-    """A garbled message is kept as it is: reading a log does not end at one."""
-    try:
-        headers = [(name, _written(value)) for name, value in envelope.headers(sealed).items()]
-        return envelope.body(sealed), headers or None
-    except RemoteProtocolError:
-        return sealed, None
-
-
-def _written(value: HeaderValue) -> str:
-    """A column of maps has one type: numbers and booleans stand there as JSON writes them."""
-    return value if isinstance(value, str) else json.dumps(value)

@@ -1,9 +1,9 @@
 """The log that is read: found by its id among the nodes that were named, asked for its ends and for ranges."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 
 from cubecast.addresses import Address
 from cubecast.api import sync
-from cubecast.api.log_reading import LOG_COLUMNS, log_schema
+from cubecast.api.log_columns import LOG_COLUMNS, log_schema
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten
 from cubecast.net.port.ranges import TopicLog
 from cubecast.spark.holes import Received
@@ -22,6 +22,8 @@ from cubecast.spark.places import Cut, publisher_cut
 
 MICROSECONDS = 1_000_000
 SILENCE = 3.0
+ROWS_AT_ONCE = 32_768
+"""Of a record batch: in smaller ones, Spark's handling of each takes longer than the rows do."""
 PATIENCE = 0.1
 """Seconds after which a lost node is given up: its offsets count nowhere else."""
 
@@ -31,7 +33,7 @@ class NoSuchLog(BadInput):
 
 
 @dataclass
-class Range(InputPartition):  # type: ignore[misc]  # PySpark has no types for us
+class Range:
     """Offsets of a topic in one log, from `start` on and before `stop`."""
 
     log_id: str
@@ -46,8 +48,30 @@ class Range(InputPartition):  # type: ignore[misc]  # PySpark has no types for u
     """It was planned in another log: what this one lacks has to be told."""
 
 
-def ranges(log_id: str, topic: str, start: int, stop: int, most: int, behind: Cut | None = None) -> list[Range]:
-    return [Range(log_id, topic, one, min(one + most, stop), behind or {}) for one in range(start, stop, most)]
+@dataclass
+class Task(InputPartition):  # type: ignore[misc]  # PySpark has no types for us
+    """What one task reads, one after the other: small topics together, because a task costs more than their rows."""
+
+    ranges: list[Range]
+
+
+def tasks(ranges: Iterable[Range], most: int) -> list[Task]:
+    """Tasks of so many rows at most. A longer range becomes several of the same length."""
+    made: list[Task] = []
+    room = 0
+    for one in ranges:
+        many = -(-(one.stop - one.start) // most)
+        for part in range(many):
+            start, stop = (one.start + (one.stop - one.start) * place // many for place in (part, part + 1))
+            piece = one if many == 1 or one.is_moved else replace(one, start=start, stop=stop)
+            if piece.stop - piece.start > room or made[-1].ranges[0].log_id != one.log_id:
+                made.append(Task([]))
+                room = most
+            made[-1].ranges.append(piece)
+            room -= piece.stop - piece.start
+            if piece is one:
+                break
+    return made
 
 
 def open_log(options: Options, log_id: str | None = None) -> tuple[sync.SyncClient, dict[str, TopicLog]]:
@@ -104,20 +128,26 @@ def message_at(client: sync.SyncClient, one: TopicLog, offset: int) -> list[int]
     return [*(rows[0][name] for name in NAMES[1:]), crc32(rows[0]["payload"])] if rows else None
 
 
-def read_range(options: Options, part: Range) -> Iterator[pa.RecordBatch]:
+def read_task(options: Options, task: Task) -> Iterator[pa.RecordBatch]:
     """The log's id is asked for before and after: a node replaced in between fails the task, which is repeated."""
+    log_id, topic = task.ranges[0].log_id, task.ranges[0].topic
+    with opened(options, log_id) as (client, _):
+        for part in task.ranges:
+            yield from _rows(options, client, part)
+        if not any(one.log_id == log_id for one in client.log_topics(timeout=60.0)):
+            raise BadInput(f"{topic}: the log was replaced while offsets from {task.ranges[0].start} on were read")
+
+
+def _rows(options: Options, client: sync.SyncClient, part: Range) -> Iterator[pa.RecordBatch]:
     received = Received(part.topic, part.behind, part.upto) if part.is_moved and not options.where else None
-    with opened(options, part.log_id) as (client, _):
-        for batch in _readable(options, client, part):
-            if received is not None:
-                received.add(batch)
-            yield _columns(options, batch, part.log_id)
-        if received is not None and (missing := received.missing()):
-            if options.fail_on_data_loss:
-                raise BadInput(f"{part.topic}: {received.complaint(part.log_id)}")
-            yield _columns(options, missing, part.log_id)
-        if not any(one.log_id == part.log_id for one in client.log_topics(timeout=60.0)):
-            raise BadInput(f"{part.topic}: the log was replaced while offsets from {part.start} on were read")
+    for batch in _readable(options, client, part):
+        if received is not None:
+            received.add(batch)
+        yield _columns(options, batch, part.log_id)
+    if received is not None and (missing := received.missing()):
+        if options.fail_on_data_loss:
+            raise BadInput(f"{part.topic}: {received.complaint(part.log_id)}")
+        yield _columns(options, missing, part.log_id)
 
 
 def _readable(options: Options, client: sync.SyncClient, part: Range) -> Iterator[pa.RecordBatch]:
@@ -125,6 +155,7 @@ def _readable(options: Options, client: sync.SyncClient, part: Range) -> Iterato
     start = part.start
     which: dict[str, Any] = {"behind": publisher_cut(part.topic, part.behind), "where": options.where}
     which["upto"] = None if part.upto is None else publisher_cut(part.topic, part.upto)
+    which["rows"] = ROWS_AT_ONCE
     which["columns"] = _needed(options, part.is_moved)
     while start < part.stop:
         try:

@@ -112,7 +112,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         columns,
         _truth("failOnDataLoss", values.get("failOnDataLoss", "true")),
         _seconds("maxDelay", values.get("maxDelay", "30")),
-        _count("rowsPerPartition", values.get("rowsPerPartition", "100000")),
+        _count("rowsPerPartition", values.get("rowsPerPartition", "250000")),
         None if rows is None else _count("maxRowsPerBatch", rows),
         _seconds("pollSeconds", values.get("pollSeconds", "0.5")),
     )

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from cubecast.api.sync import SyncClient
 from cubecast.errors import BadInput
 from cubecast.net.port.ranges import TopicLog
-from cubecast.spark.logs import Range, opened, ranges, read_range
+from cubecast.spark.logs import Range, Task, opened, read_task, tasks
 from cubecast.spark.options import Options, read_options, write_options
 from cubecast.spark.pushing import TICK, Narrowed
 from cubecast.spark.sink import TopicStream, TopicWriter
@@ -60,14 +60,11 @@ class LogReader(DataSourceReader):  # type: ignore[misc]
         self.narrowed.take(filters)
         return filters
 
-    def partitions(self) -> Sequence[Range]:
+    def partitions(self) -> Sequence[Task]:
         with opened(self.options) as (client, topics):
-            parts: list[Range] = []
-            for one in topics.values():
-                if self.narrowed.allows(one.topic):
-                    start, stop = self._bounds(client, one)
-                    parts += ranges(one.log_id, one.topic, start, stop, self.options.rows_per_partition)
-            return parts
+            allowed = [one for one in topics.values() if self.narrowed.allows(one.topic)]
+            ranges = [Range(one.log_id, one.topic, *self._bounds(client, one)) for one in allowed]
+            return tasks(ranges, self.options.rows_per_partition)
 
     def _bounds(self, client: SyncClient, one: TopicLog) -> tuple[int, int]:
         def at(time: float) -> int:
@@ -87,5 +84,5 @@ class LogReader(DataSourceReader):  # type: ignore[misc]
         return start, stop
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Range):  # where there are none, Spark makes one of its own
-            yield from read_range(self.options, partition)
+        if isinstance(partition, Task):  # where there are none, Spark makes one of its own
+            yield from read_task(self.options, partition)

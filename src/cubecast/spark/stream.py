@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from cubecast.api.sync import SyncClient
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.port.ranges import TopicLog
-from cubecast.spark.logs import NoSuchLog, Range, message_at, open_log, ranges, read_range
+from cubecast.spark.logs import NoSuchLog, Range, Task, message_at, open_log, read_task, tasks
 from cubecast.spark.options import Options
 from cubecast.spark.places import Cut, beyond, cut_of, from_publisher_cut, joined, left_out, publisher_cut, to_json
 
@@ -74,7 +74,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._is_bounded = True
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Task]:
         parts: list[Range] = []
         for topic, place in end.items():
             before = start.get(topic)
@@ -89,9 +89,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
                 first = self._asking().log_place(topic, publisher_cut(topic, cut_of(before)), timeout=TIMEOUT)
                 parts.append(Range(place["log"], topic, first, place["next"], cut_of(before)))
             else:
-                first, most = before["next"] if before is not None else place["from"], self.options.rows_per_partition
-                parts += ranges(place["log"], topic, first, place["next"], most, left_out(before))
-        return parts
+                first = before["next"] if before is not None else place["from"]
+                parts.append(Range(place["log"], topic, first, place["next"], left_out(before)))
+        return tasks(parts, self.options.rows_per_partition)
 
     def stop(self) -> None:
         if self._client is not None:
@@ -100,8 +100,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
 
     # In the executors
 
-    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
-        return read_range(self.options, partition)
+    def read(self, partition: Task) -> Iterator[pa.RecordBatch]:
+        return read_task(self.options, partition)
 
     # Places
 
