@@ -22,6 +22,20 @@ def own_seconds() -> float:
     return sum(sum(map(int, fields[_CORE_TIME])) for _, fields in _family()) / _TICKS
 
 
+def seconds_by_program() -> dict[str, float]:
+    """Core seconds of this process (`here`) and its descendants by what they are: java, node, python."""
+    found: dict[str, float] = {}
+    for process, fields in _family():
+        try:
+            words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        python = "node" if b"node" in words else "python"
+        name = "here" if process == os.getpid() else "java" if words[0].endswith(b"java") else python
+        found[name] = found.get(name, 0.0) + sum(map(int, fields[_CORE_TIME])) / _TICKS
+    return found
+
+
 def resident_sizes() -> dict[int, int]:
     """Bytes resident of this process and all its descendants."""
     return {process: int(fields[_RESIDENT]) * _PAGE for process, fields in _family()}
