@@ -53,6 +53,16 @@ def test_most_intervals_contain_what_was_drawn_from():
     assert 85 <= hits <= 99, "of 100 intervals of 95 %, a little less for 20 runs"
 
 
+def test_a_report_says_what_its_points_cost():
+    def slow(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+        for figures in here(function, points):
+            yield figures | {"cpu_seconds": 2.0}
+
+    report = with_intervals(experiment_of(3), Effort(), slow)
+    assert list(report["cpu_seconds"].values()) == [14.0], "two settings with three runs and one with one"
+    assert with_intervals(experiment_of(3), Effort(), here)["cpu_seconds"].keys() == report["cpu_seconds"].keys()
+
+
 def test_pairs_stay_pairs_and_one_run_has_no_interval():
     found = intervals(20)
     assert found["RATIO"] is None, "every run has the same ratio, whichever are drawn"

@@ -1,7 +1,10 @@
 """A reproduction that was stopped goes on where it was, and only from figures of the same sources."""
 
+from pathlib import Path
+
 import pytest
 
+import cubecast
 from cubecast.experiments import parallel
 from cubecast.experiments.parallel import here, kept, on_spark
 from cubecast.experiments.vcube_pb import figure_3
@@ -40,9 +43,18 @@ def test_what_was_done_is_not_done_again(tmp_path):
 
 def test_other_sources_compute_again(tmp_path, monkeypatch):
     list(kept(here, tmp_path)(square, POINTS[:1]))
-    monkeypatch.setattr(parallel, "_sources", lambda: "others")
+    monkeypatch.setattr(parallel, "_sources", lambda package: f"others of {package}")
     list(kept(here, tmp_path)(square, POINTS[:1]))
     assert CALLS == [0, 0]
+
+
+def test_only_what_figures_depend_on_counts_as_their_sources():
+    package = parallel._package("cubecast.experiments.vcube_pb.figure_3.run")
+    assert package == "experiments/vcube_pb"
+    assert parallel._package(parallel.name_of(parallel.Timed(square))) == ""
+    root = Path(cubecast.__file__).parent
+    assert all((root / room).exists() for room in (*parallel.SIMULATED, package))
+    assert parallel._sources(package) != parallel._sources("experiments/vcube_ps")
 
 
 def test_a_torn_file_is_computed_again(tmp_path):

@@ -1,19 +1,15 @@
 """The chapter's claims hold in its quick form; the queue groups are cut as Table 5.1 prints them."""
 
-import numpy as np
+from statistics import fmean
+
 import pytest
 
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
 from cubecast.experiments.vcube_ps import single_publisher, subscriber_churn
-from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, run_point
-from cubecast.protocol.families import find
-from cubecast.sim.delays import Constant
-from cubecast.sim.kernels.causal_broadcast import CausalKernel
-from cubecast.sim.network import Network
-from cubecast.sim.scenario import begin_subscribed, machines
-from cubecast.sim.world import World
-from cubecast.wire.codec import codec_of
+from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, run_kernel, run_point
+
+VALUES = (lambda one: one["reception_latency"]["mean"], lambda one: one["queue_groups"][1])
 
 
 def test_one_publication_costs_what_is_printed():
@@ -36,22 +32,15 @@ def test_queue_groups_of_a_single_tree_follow_from_the_number_of_children():
     assert [groups[0], groups[2], groups[4]] == [16, 8 + 4 + 2, 1 + 1]
 
 
-@pytest.mark.parametrize("window", [50.0, 1000.0])
-def test_the_kernel_has_the_latencies_of_vcube_ps(window):
-    """What stands in for 4,096 nodes: everybody publishes once, acknowledgements go past the queues."""
-    nodes, rng = 32, np.random.default_rng(5)
-    times = rng.uniform(0, window, nodes)
-    family, members = find("vcube-ps"), {"t": list(range(nodes))}
-    network = Network(nodes, Constant(100.0), queued_control=False)
-    world = World(members["t"], machines(family, 1, nodes, members["t"], members, {}), network, codec_of(family))
-    begin_subscribed(world, family, members)
-    for node, time in enumerate(times):
-        world.at(float(time), world.publish, node, "t", (b"",))
-    world.start()
-    world.run()
-    kernel = CausalKernel(nodes, aggregate=False).simulate(times, np.full((nodes, nodes), 100.0))
-    there = kernel.reception_latency[~np.isnan(kernel.reception_latency)]
-    assert sorted(world.statistics.reception) == pytest.approx(sorted(there))
+@pytest.mark.parametrize("system", ["vcube-ps", "srpt"])
+def test_the_kernel_has_the_queues_and_latencies_of_the_machines(system):
+    seeds = range(1, 31)
+    setting = {"protocol": system, "nodes": 64}
+    machines = [run_point(setting | {"publishers": "100%", "queued_control": False, "seed": seed}) for seed in seeds]
+    kernel = [run_kernel(setting | {"share": 1.0, "seed": seed}) for seed in seeds]
+    latency, groups = ([fmean(value(one) for one in runs) for runs in (machines, kernel)] for value in VALUES)
+    assert latency[0] == pytest.approx(latency[1], rel=0.02)
+    assert groups[0] == pytest.approx(groups[1], abs=2.0)
 
 
 def test_churn_has_false_positives_and_a_root_that_cannot_follow():

@@ -87,7 +87,7 @@ def run_machine(kernel: CausalKernel, times, delays) -> History:
     processing, transmission = kernel.processing, kernel.transmission
     if kernel.queue is Queue.NONE:  # nobody waits when transmission takes no time; it only has to be spent elsewhere
         processing, transmission = processing + transmission, 0.0
-    network = network_class(kernel.nodes, draws, processing, transmission)
+    network = network_class(kernel.nodes, draws, processing, transmission, reception=kernel.reception)
     nodes = range(kernel.nodes)
     world = World(
         nodes,

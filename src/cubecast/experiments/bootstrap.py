@@ -6,14 +6,16 @@ one wherever a seed occurs, so that what was paired stays paired. A finding that
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
-from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner
+from cubecast.experiments.parallel import CPU_SECONDS, Figures, Point, PointFunction, Runner, Timed, name_of
 from cubecast.experiments.reproduction import Effort, Experiment
 
+EXPERIMENTS = "cubecast.experiments."
 SAMPLES = 100
 TAIL = 0.025
 
@@ -26,11 +28,15 @@ class _Runs:
     """Every run that was made, by setting and seed."""
 
     figures: dict[Setting, dict[int, Figures]] = field(default_factory=dict)
+    cpu_seconds: Counter[str] = field(default_factory=Counter)
+    """By the function that was run."""
 
     def remembering(self, runner: Runner) -> Runner:
         def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
-            for point, figures in zip(points, runner(function, points), strict=True):
+            for point, given in zip(points, runner(Timed(function), points), strict=True):
                 setting, seed = _split(function, point)
+                figures = {name: value for name, value in given.items() if name != CPU_SECONDS}
+                self.cpu_seconds[name_of(function).removeprefix(EXPERIMENTS)] += given[CPU_SECONDS]
                 self.figures.setdefault(setting, {})[seed] = figures
                 yield figures
 
@@ -51,9 +57,10 @@ class _Runs:
 
 
 def with_intervals(experiment: Experiment, effort: Effort, runner: Runner) -> dict[str, Any]:
-    """The experiment's report, with `interval` in each row of its ledger: low and high, or None."""
+    """The experiment's report, with `interval` in each row of its ledger: low and high, or None; and what it cost."""
     runs = _Runs()
     report = experiment(effort, runs.remembering(runner)).to_json()
+    report["cpu_seconds"] = {name: round(seconds, 2) for name, seconds in runs.cpu_seconds.most_common()}
     samples: dict[str, list[float]] = {row["claim"]: [] for row in report["rows"]}
     if any(len(some) > 1 for some in runs.figures.values()):
         rng = Random(effort.seed)
@@ -68,7 +75,7 @@ def with_intervals(experiment: Experiment, effort: Effort, runner: Runner) -> di
 def _split(function: PointFunction, point: Point) -> tuple[Setting, int]:
     rest = {name: value for name, value in point.items() if name != "seed"}
     described = json.dumps(rest, sort_keys=True, default=repr)
-    return (f"{function.__module__}.{function.__qualname__}", described), point.get("seed", 0)
+    return (name_of(function), described), point.get("seed", 0)
 
 
 def _interval(samples: Sequence[float]) -> Interval | None:

@@ -4,16 +4,23 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cubecast.errors import BadInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+CPU_SECONDS = "cpu_seconds"
+"""In figures: what computing them took."""
+SIMULATED = ("ids.py", "errors.py", "protocol", "sim", "wire", "trace", "check")
+"""What the figures of every experiment may depend on."""
 
 Point: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = dict[str, Any]
@@ -61,18 +68,42 @@ def kept(runner: Runner, directory: Path) -> Runner:
     return run
 
 
+@dataclass(frozen=True)
+class Timed:
+    """The function, whose figures say what they cost."""
+
+    function: PointFunction
+
+    def __call__(self, point: Point) -> Figures:
+        begun = process_time()
+        figures = self.function(point)
+        return figures | {CPU_SECONDS: process_time() - begun}
+
+
+def name_of(function: PointFunction) -> str:
+    inner = function.function if isinstance(function, Timed) else function
+    return f"{inner.__module__}.{inner.__qualname__}"
+
+
 def _key(function: PointFunction, point: Point) -> str:
-    described = json.dumps(point, sort_keys=True, default=repr)
-    name = f"{function.__module__}.{function.__qualname__}"
-    return blake2b(f"{_sources()} {name} {described}".encode(), digest_size=16).hexdigest()
+    described, name = json.dumps(point, sort_keys=True, default=repr), name_of(function)
+    return blake2b(f"{_sources(_package(name))} {name} {described}".encode(), digest_size=16).hexdigest()
+
+
+def _package(name: str) -> str:
+    """The folder of the experiment that a point function belongs to; its own modules are what it may differ by."""
+    package = name.rpartition(".")[0].rpartition(".")[0]
+    return package.removeprefix("cubecast.").replace(".", "/") if package.startswith("cubecast.") else ""
 
 
 @cache
-def _sources() -> str:
-    """Other sources may give other figures."""
-    digest = blake2b(digest_size=16)
-    for path in sorted(Path(str(files("cubecast"))).rglob("*.py")):
-        digest.update(path.read_bytes())
+def _sources(package: str) -> str:
+    """Other sources may give other figures: those of the experiment, and of everything that simulates and judges."""
+    root, digest = Path(str(files("cubecast"))), blake2b(digest_size=16)
+    for room in (*SIMULATED, *([package] if package else [])):
+        place = root / room
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

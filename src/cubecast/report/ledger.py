@@ -22,7 +22,8 @@ def print_reproduction(console: Console, report: Mapping[str, Any]) -> None:
             row["claim"] + "*" * (row["remark"] == "fitted"), what, *numbers, row["tolerance"], row["verdict"], *extra
         )
     console.print(table)
-    console.print(f"Reading: {report['reading']}. {report['runs']} runs, seed {report['seed']}.")
+    cost = sum(report["cpu_seconds"].values())
+    console.print(f"Reading: {report['reading']}. {report['runs']} runs, seed {report['seed']}, {cost:,.0f} CPU s.")
     _print_reasons(console, report["rows"])
     for name, ledger in [("this reading", report), *beside.items()]:
         within, claims = ledger["within_tolerance"], ledger["claims"]

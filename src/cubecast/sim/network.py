@@ -30,7 +30,8 @@ class Network:
     transmission: float = 1.0
     fifo_links: bool = False
     queued_control: bool = True
-    """Whether control packets wait in the output queue too; the papers' printed queue lengths suggest they did not."""
+    """Whether control packets wait too, for the output queue and their receiver; the papers' printed queue lengths
+    suggest they did not."""
     scheduler: Scheduler = field(default_factory=Scheduler)
     reception: float = 0.0
     """What a node takes per packet it receives, one at a time; 0: it takes them as they come."""
@@ -98,7 +99,7 @@ class Network:
             arrival = self._in_order(source, destination, time + extra) if self.fifo_links else time + extra
             scheduler.tie = tie = scheduler.tie + 1
             copies.append(tie)
-            if self.reception:
+            if self.reception and (packet.publication or self.queued_control):
                 scheduler.push((arrival, tie, ARRIVAL, source, (destination, packet)))
             else:
                 scheduler.push((arrival, tie, destination, source, packet))

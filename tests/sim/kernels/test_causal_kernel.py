@@ -14,9 +14,11 @@ def draw_configuration(seed):
     rng = np.random.default_rng(seed)
     nodes = int(rng.choice([2, 4, 8, 16, 32], p=[0.05, 0.1, 0.3, 0.35, 0.2]))
     per_node = int(rng.choice([1, 2, 5], p=[0.5, 0.25, 0.25]))
+    aggregate = bool(rng.random() < 0.7)
     kernel = CausalKernel(
         nodes,
-        aggregate=bool(rng.random() < 0.8),
+        aggregate=aggregate,
+        reception=0.0 if aggregate else float(rng.choice([0.0, 1.0, 4.0])),
         tree=Tree(rng.choice(["source", "single"], p=[0.7, 0.3])),
         order=PacketOrder(rng.choice(["arrival", "causal", "whole"])),
         queue=Queue(rng.choice(["node", "link", "none"], p=[0.6, 0.2, 0.2])),
@@ -37,7 +39,7 @@ def draw_configuration(seed):
 
 @pytest.mark.parametrize("block", range(10))
 def test_same_packets_times_and_deliveries_as_the_machine(block):
-    aggregated = 0
+    aggregated = waited = 0
     for seed in range(block * 40, block * 40 + 40):
         kernel, times, delays = draw_configuration(seed)
         expected = run_machine(kernel, times, delays)
@@ -47,7 +49,9 @@ def test_same_packets_times_and_deliveries_as_the_machine(block):
         assert actual.packets == expected.packets, (seed, kernel)
         assert sorted(actual.deliveries) == sorted(expected.deliveries), (seed, kernel)
         aggregated += sum(len(packet[3]) > 1 for packet in actual.packets)
+        waited += kernel.reception > 0
     assert aggregated > 100
+    assert waited >= 3
 
 
 def test_same_at_a_size_where_queues_matter():
@@ -65,5 +69,7 @@ def test_refuses_draws_that_do_not_fit():
     kernel = CausalKernel(8)
     with pytest.raises(BadInput, match="equally many messages"):
         kernel.simulate(np.zeros(9), np.ones((9, 8)))
+    with pytest.raises(BadInput, match="only without aggregation"):
+        CausalKernel(8, reception=1.0).simulate(np.zeros(8), np.ones((8, 8)))
     with pytest.raises(BadInput, match="positive"):
         kernel.simulate(np.zeros(8), np.zeros((8, 8)))

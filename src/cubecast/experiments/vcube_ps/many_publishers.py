@@ -1,39 +1,28 @@
-"""Figure 5.8a at its right end: 4,096 nodes, of which a quarter or all publish once within 1,000 u.t.
+"""Figure 5.8a at its right end: 4,096 nodes, of which a quarter or all publish once within 1,000 u.t."""
 
-Run by the kernel of causal broadcast without aggregation: where everybody publishes once and acknowledgements do not
-queue, its packets and their times are those of VCube-PS.
-"""
-
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Evidence, Explanation, Finding
-from cubecast.experiments.parallel import Figures, Point, Runner
-from cubecast.sim.kernels.causal_broadcast import CausalKernel, Queue
+from cubecast.experiments.parallel import Runner
+from cubecast.experiments.vcube_ps.point import run_kernel
 
 NODES = 4096
-WINDOW, PROPAGATION = 1000.0, 100.0
 
 
-def run(point: Point) -> Figures:
-    nodes = point["nodes"]
-    rng = np.random.default_rng([point["seed"], nodes])
-    times = np.full(nodes, np.inf)
-    publishers = rng.permutation(nodes)[: round(nodes * point["share"])]
-    times[publishers] = rng.uniform(0, WINDOW, len(publishers))
-    kernel = CausalKernel(nodes, aggregate=False, queue=Queue(point["queue"]))
-    done = kernel.simulate(times, np.full((nodes, nodes), PROPAGATION))
-    return {"latency": float(np.nanmean(done.reception_latency))}
-
-
-def measure(runner: Runner, seed: int) -> dict[str, float]:
+def measure(runner: Runner, seeds: Sequence[int]) -> dict[str, float]:
     """How much later a message arrives when all publish, in percent, by where packets wait."""
+    base = {"protocol": "vcube-ps", "nodes": NODES}
     higher = {}
     for queue in ("node", "link"):
-        points = [{"nodes": NODES, "share": share, "queue": queue, "seed": seed} for share in (0.25, 1.0)]
-        some, everybody = (figures["latency"] for figures in runner(run, points))
+        points = [
+            base | {"share": share, "per_link": queue == "link", "seed": seed}
+            for share in (1.0, 0.25)
+            for seed in seeds
+        ]
+        latencies = [figures["reception_latency"]["mean"] for figures in runner(run_kernel, points)]
+        everybody, some = fmean(latencies[: len(seeds)]), fmean(latencies[len(seeds) :])
         higher[queue] = 100 * (everybody / some - 1)
     return higher
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Runner
-from cubecast.experiments.vcube_ps.point import sample
+from cubecast.experiments.vcube_ps.point import busy
 
 LATENCY = ("reception_latency", "mean")
 HOP = 102.0
@@ -13,8 +13,8 @@ HOP = 102.0
 
 
 def findings(runner: Runner, seeds: Sequence[int], *, queued_control: bool) -> Iterator[Finding]:
-    everybody = sample(runner, seeds, nodes=256, publishers="100%", queued_control=queued_control)
+    everybody = busy(runner, seeds, 256, queued_control=queued_control)
     yield Finding(claim("PS-F58-256"), everybody.ratio(*LATENCY))
-    calm = sample(runner, seeds, nodes=64, publishers="100%", queued_control=queued_control)
+    calm = busy(runner, seeds, 64, queued_control=queued_control)
     later = (calm.mean("srpt", *LATENCY) - calm.mean("vcube-ps", *LATENCY)) / HOP
     yield Finding(claim("PS-F58-128"), later)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Runner
-from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, sample
+from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, busy
 
 NODES = 1024
 GROUPS = (0, 2, 4, 8, 16, 32, 8192)
@@ -19,7 +19,7 @@ GROUPS = (0, 2, 4, 8, 16, 32, 8192)
 
 
 def findings(runner: Runner, seeds: Sequence[int], *, queued_control: bool) -> Iterator[Finding]:
-    measured = sample(runner, seeds, nodes=NODES, publishers="100%", queued_control=queued_control)
+    measured = busy(runner, seeds, NODES, queued_control=queued_control)
     for group in GROUPS:
         k = QUEUE_GROUPS.index(group)
         for system, runs in measured.runs.items():

@@ -43,6 +43,7 @@ class CausalKernel:
     queue: Queue = Queue.NODE
     processing: float = 1.0
     transmission: float = 1.0
+    reception: float = 0.0
     payload_bytes: int = 50
     mtu: int = 1500
 
@@ -54,6 +55,8 @@ class CausalKernel:
             raise BadInput("the kernel needs equally many messages of every node and a delay per message and node")
         if not (times >= 0).all() or not (delays > 0).all():
             raise BadInput("times must not be negative and delays must be positive")
+        if self.reception and self.aggregate:
+            raise BadInput("the kernel lets packets wait for their receiver only without aggregation")
         scenario = Scenario(
             dimension=dimension_of(self.nodes),
             per_node=per_node,
@@ -65,6 +68,7 @@ class CausalKernel:
             queue=_QUEUES[self.queue],
             processing=self.processing,
             transmission=self.transmission,
+            reception=self.reception,
             payload=self.payload_bytes,
             mtu=self.mtu,
         )
@@ -97,6 +101,12 @@ class CausalRun:
     def entries(self) -> Ints:
         """Per message, the entries of its compressed vector clock, its own included."""
         return self._state.entries
+
+    @property
+    def has_past(self) -> NDArray[np.bool_]:
+        """Per message: whether it depends on any."""
+        dependent: NDArray[np.bool_] = self._state.depth > 0
+        return dependent
 
     @cached_property
     def past(self) -> NDArray[np.bool_]:

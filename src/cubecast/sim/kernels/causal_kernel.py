@@ -19,6 +19,7 @@ from cubecast.sim.kernels.causal_tables import (
     NO_QUEUE,
     POOLED,
     RECEIVED,
+    TAKEN,
     WHOLE,
     Bits,
     Scenario,
@@ -59,8 +60,19 @@ def run(s: Scenario, t: Tables) -> None:
         entry = t.calendar.due[place]
         if entry.event < messages:
             _publish(s, t, entry.event, entry.time)
+        elif s.reception > 0 and not entry.note & TAKEN:
+            _wait_for_receiver(s, t, entry.event, entry.time, entry.note)
         else:
-            _receive(s, t, entry.time, entry.note)
+            _receive(s, t, entry.time, entry.note & ~TAKEN if s.reception > 0 else entry.note)
+
+
+@compiled
+def _wait_for_receiver(s: Scenario, t: Tables, event: int, time: float, note: int) -> None:
+    """Its receiver deals with it when it is done with those before it."""
+    node = note >> MESSAGE_BITS
+    t.ready_at[node] = max(time, t.ready_at[node]) + s.reception
+    t.packets[event - len(s.times)].time = t.ready_at[node]
+    push(t.calendar, event, t.ready_at[node], note | TAKEN)
 
 
 @compiled
@@ -69,7 +81,7 @@ def _look_ahead(s: Scenario, t: Tables, place: int) -> None:
     if place < t.calendar.now[COUNT]:
         note = t.calendar.due[place].note
         if note >= 0:
-            node, m = note >> MESSAGE_BITS, note & (1 << MESSAGE_BITS) - 1
+            node, m = (note & ~TAKEN) >> MESSAGE_BITS, note & (1 << MESSAGE_BITS) - 1
             prefetch(s.delays, (m, node))
             prefetch(t.times, (node, m))
         else:

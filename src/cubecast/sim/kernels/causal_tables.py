@@ -25,6 +25,8 @@ NODE_QUEUE, LINK_QUEUE, NO_QUEUE = range(3)
 EVENTS, POOLED, BATCHED = range(3)  # indices of `Tables.used`
 RECEIVED, DELIVERED, AWAITED = range(3)  # indices of `Tables.here`
 MESSAGE_BITS = 15
+TAKEN = 1 << 30
+"""In the note of a packet of one message: its receiver's turn has come to deal with it."""
 MOST_MESSAGES = (1 << MESSAGE_BITS) - 2
 
 PACKET = np.dtype(
@@ -68,6 +70,8 @@ class Scenario(NamedTuple):
     queue: int
     processing: float
     transmission: float
+    reception: float
+    """What a node takes per packet it receives, one at a time; 0: it takes them as they come."""
     payload: int
     mtu: int
 
@@ -94,6 +98,8 @@ class Tables(NamedTuple):
     """Per node and message, for those that wait or are awaited: apart, and small, because they are met again."""
     nodes: NDArray[Any]
     free_at: Floats
+    ready_at: Floats
+    """By node: when it is done with the packets that reached it."""
     batch: Ints
     """Messages whose level changed by an arrival: number, level now, level before, rank in a packet."""
     worklist: Ints
@@ -122,6 +128,7 @@ def make_tables(s: Scenario) -> Tables:
         waiting=np.zeros((nodes, messages), WAITING),
         nodes=np.zeros(nodes, NODE),
         free_at=np.zeros((nodes, s.dimension + 1)),
+        ready_at=np.zeros(nodes),
         batch=np.empty((messages, 4), np.int32),
         worklist=np.empty(messages, np.int32),
     )
