@@ -13,7 +13,7 @@ COMPILED := $(CURDIR)/out/compiled
 RUNS_COMPILED := tests/protocol tests/scripts tests/wire tests/api tests/net tests/sim
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java browser compiler demo paper test test-all test-compiled compiled check format mutants bench audit build lock clean
+.PHONY: help setup java browser compiler demo paper docs test test-all test-compiled compiled check format mutants bench audit build lock clean
 
 help:                ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,9 @@ format: setup        ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python scripts/wrap.py
+
+docs: setup          ## the documentation as a site: out/docs/index.html; a warning fails
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . out/docs -d out/docs-cache
 
 compiled: compiler   ## out/compiled: the package with what every frame passes through in C
 	scripts/compiled $(BIN)/python $(COMPILED)
