@@ -21,6 +21,7 @@ from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.cubecast.packets import Ask, Settle
 from cubecast.protocol.cubecast.postponing import Postponing, _causes
 from cubecast.protocol.cubecast.settlement import Settlement
+from cubecast.protocol.cubecast.subscribing import Subscribing
 from cubecast.protocol.cubecast.topics import TopicState
 from cubecast.protocol.cubecast.views import View
 from cubecast.protocol.effects import Deliver, Published, Send
@@ -207,12 +208,12 @@ def covered_dropped_early() -> AbstractContextManager[object]:
 
 def interest_after_the_answer() -> AbstractContextManager[object]:
     """Answers a wave first and subscribes to what its interest matches afterwards."""
-    consider, original = Cubecast._consider, Cubecast._on_wave
+    original = Cubecast._on_wave
 
     def late(self, sender, packet):
-        with patch.object(Cubecast, "_consider", lambda self, topic: None):
+        with patch.object(Subscribing, "consider", lambda self, topic: None):
             original(self, sender, packet)
-        consider(self, packet.topic)
+        self.life.subscribing.consider(packet.topic)
 
     return patch.object(Cubecast, "_on_wave", late)
 

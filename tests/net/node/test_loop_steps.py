@@ -203,6 +203,30 @@ def test_the_log(since, tmp_path):
     run(main())
 
 
+@pytest.mark.parametrize("size", slowly([2, 4], 4))
+def test_a_wildcard_where_there_are_many_topics(size):
+    """Its subscriptions begin one after the other, and end so; then nothing is missing."""
+
+    async def main():
+        async with cluster(size, limits=GENEROUS, retry=0.5) as nodes:
+            publisher, node = nodes[0], nodes[-1]
+            for topic in TOPICS["topics"]:
+                await publisher.publish(topic, b"early")
+            await until(lambda: publisher._live.port.describe()["outgoing_in_all"] == MANY)
+            with steps() as found:
+                caller = await visitor(node)
+                await subscribed(caller, [">"])
+                for topic in TOPICS["topics"]:
+                    await publisher.publish(topic, b"late")
+                await told(caller, Deliver, MANY)
+                caller.close()
+                await until(lambda: not node._live.port.describe()["subscribed_in_all"])
+                await until(lambda: node._live._driver.inspector.is_at_rest)
+            assert found.worst < WORST, found
+
+    run(main())
+
+
 def test_many_pieces_of_work_take_turns():
     """A thousand at the same moment get no more of a pass than one."""
 

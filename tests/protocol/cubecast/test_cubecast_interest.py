@@ -7,9 +7,12 @@ import pytest
 
 from cubecast.experiments.swarm import judge
 from cubecast.protocol.cubecast import Cubecast, Parameters
+from cubecast.protocol.cubecast.inspection import reached
 from cubecast.protocol.cubecast.packets import Inquiry, TopicList, Wave, WaveAck
+from cubecast.protocol.cubecast.parameters import Timer
+from cubecast.protocol.cubecast.subscribing import BEGUN_AT_ONCE, MOST_UNDER_WAY
 from cubecast.protocol.cubecast.vocabulary import Entry
-from cubecast.protocol.effects import InterestKnown, InterestMatched, Send, Unsubscribed
+from cubecast.protocol.effects import InterestKnown, InterestMatched, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.sim.faults import parse_faults
 from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm_run import run
@@ -113,17 +116,125 @@ class TestMachine:
         asker, teller = node(3), node(0)
         for k in range(count):
             teller.on_packet(0.0, 1, Wave(0, (), f"news.{k:05}", 1, None))
-        effects, rounds = asker.follow(0.0, news), 0
+        effects, told = asker.follow(0.0, news), []
         requests = [packet for peers, packet in sent(Inquiry, effects) if peers == (0,)]
-        matched = set()
         while requests:
-            rounds += 1
-            ((_, told),) = sent(TopicList, teller.on_packet(1.0, 3, requests.pop()))
-            effects = asker.on_packet(1.0, 0, told)
-            matched |= {one.topic for one in of(InterestMatched, effects)}
-            requests = [packet for _, packet in sent(Inquiry, effects)]
-        assert rounds == 3
-        assert len(matched) == count
+            ((_, answer),) = sent(TopicList, teller.on_packet(1.0, 3, requests.pop()))
+            told.append(answer.topics)
+            requests = [packet for _, packet in sent(Inquiry, asker.on_packet(1.0, 0, answer))]
+        assert len(told) == 3
+        assert set().union(*told) == {f"news.{k:05}" for k in range(count)} | {"news.old"}
+
+    def test_an_answer_to_an_earlier_life_of_the_teller_goes_on_from_the_beginning(self):
+        teller = node(0)
+        teller.on_packet(0.0, 1, Wave(0, (), "news.new", 1, None))
+        ((_, answer),) = sent(TopicList, teller.on_packet(1.0, 3, Inquiry(0, (), 1, "news.of another life")))
+        assert answer.topics == ("news.old", "news.new")
+
+
+MANY = 5000
+
+
+class TestManyTopics:
+    """However many an interest matches, a step begins a few subscriptions, and only so many are under way."""
+
+    def crowd(self):
+        """A node that knows of many topics, and follows them."""
+        machine = node(3, members=0)
+        for k in range(1, MANY):
+            machine.on_packet(0.0, 1, Wave(0, (), f"news.{k:05}", 1, None))
+        return machine, machine.follow(1.0, news)
+
+    def steps(self, machine, effects, answers=(0, 1, 2)):
+        """Everybody answers everything in time, until nothing is left to do; each step's effects."""
+        waves, topics_of = [], {}
+        while True:
+            yield effects
+            for _, wave in sent(Wave, effects):
+                waves += [(peer, wave) for peer in answers]
+            topics_of |= {peer: packet for peers, packet in sent(Inquiry, effects) for peer in peers}
+            if topics_of:
+                peer, asked = topics_of.popitem()
+                effects = machine.on_packet(2.0, peer, TopicList(0, (), 0, asked.number, asked.after, (), False))
+            elif waves:
+                peer, wave = waves.pop(0)
+                effects = machine.on_packet(2.0, peer, WaveAck(0, (), wave.topic, 0, wave.number, ()))
+            elif any(one.timer is Timer.WISHES for one in of(SetTimer, effects)):
+                effects = machine.on_timer(2.0, Timer.WISHES)
+            else:
+                return
+
+    def check(self, steps):
+        """The topics asked about, and the effects of the last step."""
+        asked, most_at_once, effects, under_way = [], 0, [], set()
+        for effects in steps:
+            waves = [packet.topic for _, packet in sent(Wave, effects)]
+            most_at_once, asked = max(most_at_once, len(waves)), asked + waves
+            under_way = (under_way | set(waves)) - {one.topic for one in of(Subscribed, effects)}
+            assert len(under_way) <= MOST_UNDER_WAY
+        assert 0 < most_at_once <= 2 * BEGUN_AT_ONCE
+        assert len(set(asked)) == len(asked)
+        return set(asked), effects
+
+    def test_a_step_begins_a_few(self):
+        asked, last = self.check(self.steps(*self.crowd()))
+        assert len(asked) == MANY
+        assert of(InterestKnown, last)
+
+    def test_nobody_is_asked_for_more_before_somebody_answers(self):
+        machine, effects = self.crowd()
+        begun = len(sent(Wave, effects))
+        while any(one.timer is Timer.WISHES for one in of(SetTimer, effects)):
+            effects = machine.on_timer(1.0, Timer.WISHES)
+            begun += len(sent(Wave, effects))
+        assert begun == MOST_UNDER_WAY
+        assert any(f"{MANY - begun} topics wait" in line for line in machine.waiting())
+        for peer in (0, 1, 2):
+            effects = machine.on_peer_down(2.0, peer)
+        assert sent(Wave, effects) == []  # nobody is left who could be asked
+        steps = list(self.steps(machine, effects))
+        assert sum(len(of(Subscribed, one)) for one in steps) == MANY
+        assert of(InterestKnown, steps[-1])
+
+    def test_given_up_they_are_left_a_few_at_a_time(self):
+        machine, effects = self.crowd()
+        assert of(InterestKnown, [*self.steps(machine, effects)][-1])
+        left = [one.topic for step in self.steps(machine, machine.follow(3.0, None)) for one in of(Unsubscribed, step)]
+        assert len(set(left)) == len(left) == MANY
+        assert machine.waiting() == []
+
+    def test_changed_minds_halfway_are_followed(self):
+        machine, effects = self.crowd()
+        effects += machine.follow(2.0, lambda topic: topic.endswith("7"))
+        assert of(InterestKnown, [*self.steps(machine, effects)][-1])
+        assert {one.topic for one in reached(machine.life) if one.is_confirmed} == {
+            f"news.{k:05}" for k in range(7, MANY, 10)
+        }
+
+    def test_who_is_about_to_publish_to_one_that_waits_is_told(self):
+        machine, _ = self.crowd()
+        last = f"news.{MANY - 1:05}"
+        effects = machine.on_packet(1.0, 1, Wave(0, (), last, 2, None))
+        assert of(InterestMatched, effects)[0] == InterestMatched(last, True)
+        ((_, answer),) = sent(WaveAck, effects)
+        assert answer.entries == (Entry(3, 0, 1, True),)
+
+    def test_one_that_waits_can_be_named_and_left(self):
+        machine, _ = self.crowd()
+        last = f"news.{MANY - 1:05}"
+        assert sent(Wave, machine.subscribe(1.0, last))[0][1].topic == last
+        assert not of(Unsubscribed, machine.unsubscribe(1.0, last)), "the interest matches it all the same"
+
+    def test_another_life_takes_them_up_a_few_at_a_time(self):
+        machine, effects = self.crowd()
+        assert of(InterestKnown, [*self.steps(machine, effects)][-1])
+        machine.on_expelled(4.0, 0)
+        effects = machine.on_timer(5.0, Timer.ALONE)
+        assert of(Subscribed, effects)
+        steps = list(self.steps(machine, effects))
+        assert sum(len(of(Subscribed, one)) for one in steps) == MANY
+        assert max(len(of(Subscribed, one)) for one in steps) <= 2 * BEGUN_AT_ONCE
+        assert of(InterestKnown, steps[-1])
 
 
 def storm(seed):

@@ -6,8 +6,7 @@ complete and the subscriptions it brought are confirmed, nobody publishes anythi
 addressing this node.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
@@ -66,10 +65,12 @@ class OpenInquiry:
         context.send((node,), Inquiry(context.by, context.dead, self._number, after))
 
 
-def answer(context: Context, packet: Inquiry, topics: Iterable[Topic]) -> TopicList:
-    """The next topics in alphabetical order, as many as fit."""
-    ordered = sorted(topics)
-    start = bisect_right(ordered, packet.after) if packet.after else 0
-    part = tuple(ordered[start : start + context.parameters.topics_per_answer])
-    more = start + len(part) < len(ordered)
+def answer(context: Context, packet: Inquiry, names: Sequence[Topic], after: int) -> TopicList:
+    """The next topics in the order in which this life came to know them, as many as fit.
+
+    Those it comes to know meanwhile are at the end. Asked to go on behind a topic that another life named, it begins
+    anew: `after` is the place of the first topic that was not named.
+    """
+    part = tuple(names[after : after + context.parameters.topics_per_answer])
+    more = after + len(part) < len(names)
     return TopicList(context.by, context.dead, packet.by, packet.number, packet.after, part, more)

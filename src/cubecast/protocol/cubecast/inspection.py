@@ -71,7 +71,7 @@ def lines_of_waiting(life: Lifetime, names: Iterable[Topic]) -> Iterator[str]:
         lines.append(
             f"introductions: nodes {list(ids_of(life.unmet))} did not say yet that they began knowing this one"
         )
-    yield from lines + life.settlement.waiting() + life.inquiry.waiting()
+    yield from lines + life.settlement.waiting() + life.inquiry.waiting() + life.subscribing.waiting()
     for name in names:
         yield from life.topics[name].waiting()
 

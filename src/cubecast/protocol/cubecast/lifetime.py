@@ -10,7 +10,7 @@ from typing import Final
 from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.detector import Detector
-from cubecast.protocol.cubecast.inquiry import OpenInquiry
+from cubecast.protocol.cubecast.inquiry import OpenInquiry, answer
 from cubecast.protocol.cubecast.joining import Joining
 from cubecast.protocol.cubecast.packets import (
     Ack,
@@ -31,6 +31,7 @@ from cubecast.protocol.cubecast.packets import (
 from cubecast.protocol.cubecast.parameters import Parameters, Timer
 from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.cubecast.settlement import Settlement
+from cubecast.protocol.cubecast.subscribing import Subscribing
 from cubecast.protocol.cubecast.topics import TopicState
 from cubecast.protocol.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.cubecast.wishes import Wishes
@@ -59,19 +60,30 @@ def _takes_part(packet: AnyPacket) -> bool:
 
 class Lifetime:
     def __init__(
-        self, node: NodeId, parameters: Parameters, incarnation: Incarnation, founders: int, version: int = 0
+        self,
+        node: NodeId,
+        parameters: Parameters,
+        incarnation: Incarnation,
+        founders: int,
+        wishes: Wishes,
+        version: int = 0,
     ) -> None:
         self._parameters = parameters
         self.node = node
         self.incarnation = incarnation
         self.context = Context(node, incarnation, parameters, founders)
         self.topics: dict[Topic, TopicState] = {}
+        self.names: list[Topic] = []
+        """Of the topics, in the order in which this life came to know them."""
         self.queued: dict[Topic, None] = {}
         """Topics with something to publish."""
         self.settlement = Settlement(self.context, self.topics, version)
         self.detector = Detector(node, parameters)
         self.joining: Joining | None = None if founders else Joining(self.context)
         self.inquiry = OpenInquiry(self.context)
+        self.subscribing = Subscribing(self.context, wishes, self.topic)
+        self.subscribing.takes_part = self.joining is None
+        self._wishes = wishes
         self._idle = 0
         """Mask of the nodes that were joining when this one began, and did not say yet that they take part."""
         self._heard_of = 0
@@ -80,7 +92,8 @@ class Lifetime:
     def topic(self, topic: Topic) -> TopicState:
         state = self.topics.get(topic)
         if state is None:
-            state = self.topics[topic] = TopicState(self.context, topic)
+            state = self.topics[topic] = TopicState(self.context, topic, len(self.names))
+            self.names.append(topic)
             state.dissemination.may_push = self.settlement.may_push
         return state
 
@@ -170,21 +183,21 @@ class Lifetime:
         self.joining.welcomed(sender, packet.active, packet.nodes)
         return self.joining.is_complete
 
-    def become_active(self, wishes: Wishes) -> None:
+    def become_active(self) -> None:
         """Known to everybody who lives: take part. Nothing of those who died before was meant for us."""
         assert self.joining is not None
         news = self.joining.news()
         self._heard_of, self._idle = 0, self.joining.idle
-        self.joining = None
+        self.joining, self.subscribing.takes_part = None, True
         self._introduce(self.context.registry.others, known=True)
         self.context.closed.update(self.context.registry.faulty())
         for life in news:
             self.settlement.node_died(life)
-        for topic in wishes:
-            self.topic(topic).subscribe()
+        self.subscribing.review(self._wishes)
+        self.subscribing.go_on()
         for topic in self.queued:
             self.topics[topic].register()
-        if wishes.follows:
+        if self._wishes.follows:
             self.inquiry.begin()
 
     # Those who came later
@@ -314,6 +327,10 @@ class Lifetime:
             own = own or message[0] == self.node
         if own:
             topic.check_stable()
+
+    def on_inquiry(self, sender: NodeId, packet: Inquiry) -> None:
+        last = self.topics.get(packet.after)
+        self.context.send((sender,), answer(self.context, packet, self.names, 0 if last is None else last.place + 1))
 
     def on_ask(self, sender: NodeId, packet: Ask) -> None:
         topic = self.topic(packet.topic)

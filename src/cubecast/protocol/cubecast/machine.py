@@ -18,7 +18,6 @@ from cubecast.errors import LocalProtocolError
 from cubecast.ids import Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import call_handler
 from cubecast.protocol.cubecast.delivery import Dropped
-from cubecast.protocol.cubecast.inquiry import answer
 from cubecast.protocol.cubecast.inspection import describe, lines_of_waiting
 from cubecast.protocol.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.cubecast.packets import (
@@ -49,11 +48,9 @@ from cubecast.protocol.effects import (
     Effects,
     Gap,
     InterestKnown,
-    InterestMatched,
     Observe,
     Reincarnated,
     SetTimer,
-    Unsubscribed,
 )
 from cubecast.protocol.inputs import Input, Interest
 from cubecast.protocol.masks import ids_of
@@ -78,7 +75,7 @@ class Cubecast:
         self._parameters = parameters
         self._validator = Validator(node, parameters)
         self._wishes = Wishes()
-        self._retry_set = self._acks_set = False
+        self._retry_set = self._acks_set = self._wishes_set = False
         founding = not incarnation and parameters.founders >> node & 1
         self._life = self._born(incarnation, parameters.founders if founding else 0)
         if self._life.joining is not None:
@@ -89,7 +86,7 @@ class Cubecast:
                 self._wishes.name(topic)
 
     def _born(self, incarnation: Incarnation, founders: int = 0, version: int = 0) -> Lifetime:
-        return Lifetime(self.node, self._parameters, incarnation, founders, version)
+        return Lifetime(self.node, self._parameters, incarnation, founders, self._wishes, version)
 
     @property
     def incarnation(self) -> Incarnation:
@@ -136,6 +133,8 @@ class Cubecast:
             case Timer.ACKS:
                 self._acks_set = False
                 self._life.context.ripen_acks()
+            case Timer.WISHES:
+                self._wishes_set = False
             case _:
                 raise LocalProtocolError(f"timer {timer!r} was never set")
         return self._finish(now)
@@ -167,7 +166,7 @@ class Cubecast:
         """`hurry`: somebody waits until this is stable."""
         if not payloads:
             raise LocalProtocolError("a publication needs at least one message")
-        self._consider(topic)
+        self._life.subscribing.consider(topic)
         state = self._life.topic(topic)
         waits = bool(state.queue)
         state.enqueue(payloads)
@@ -183,8 +182,8 @@ class Cubecast:
         """By name. What the interest matches is subscribed already, and stays so when the interest changes."""
         if self._wishes.is_named(topic):
             raise LocalProtocolError(f"node {self.node} is subscribed to {topic!r} already")
-        if self._wishes.name(topic) and self._life.joining is None:
-            self._life.topic(topic).subscribe()
+        self._wishes.name(topic)
+        self._life.subscribing.consider(topic)
         return self._finish(now)
 
     def unsubscribe(self, now: float, topic: Topic) -> Effects:
@@ -192,7 +191,7 @@ class Cubecast:
         if not self._wishes.is_named(topic):
             raise LocalProtocolError(f"node {self.node} is not subscribed to {topic!r}")
         if self._wishes.unname(topic):
-            self._leave(topic)
+            self._life.subscribing.leave(topic)
         return self._finish(now)
 
     def follow(self, now: float, interest: Interest | None) -> Effects:
@@ -200,11 +199,10 @@ class Cubecast:
 
         `InterestMatched` announces every topic this concerns, `InterestKnown` that nothing is missed from there on.
         """
-        for topic in self._wishes.follow(interest):
-            self._life.context.emit(InterestMatched(topic, False))
-            self._leave(topic)
-        for topic in list(self._life.topics):
-            self._consider(topic)
+        self._wishes.follow(interest)
+        self._life.subscribing.review(self._wishes)
+        self._life.subscribing.review(self._life.topics)
+        self._life.subscribing.go_on()
         if interest is None:
             self._life.inquiry.end()
         elif self._life.joining is None:
@@ -260,14 +258,14 @@ class Cubecast:
             case WaveAck():
                 self._on_wave_ack(sender, packet)
             case Inquiry():
-                self._life.context.send((sender,), answer(self._life.context, packet, self._life.topics))
+                self._life.on_inquiry(sender, packet)
             case TopicList():
                 self._on_topic_list(sender, packet)
             case Hello():
                 self._life.on_hello(sender)
             case Welcome():
                 if self._life.on_welcome(sender, packet):
-                    self._life.become_active(self._wishes)
+                    self._life.become_active()
             case Introduction():
                 self._life.on_introduction(sender, packet)
             case Settle():
@@ -288,6 +286,8 @@ class Cubecast:
             self._settle(now)
             life = self._life
         context = life.context
+        if life.subscribing:
+            life.subscribing.go_on()
         if life.inquiry.must_announce:
             self._announce_interest()
         if context.ripe and life.joining is None:
@@ -296,6 +296,9 @@ class Cubecast:
             self._retry_set = True
             context.emit(SetTimer(Timer.RETRY, now + life.retry_after))
         context.busy = False
+        if life.subscribing.may_go_on and not self._wishes_set:
+            self._wishes_set = True
+            context.emit(SetTimer(Timer.WISHES, now))
         effects = context.finish()
         if not self._acks_set and context.acks:
             self._acks_set = True
@@ -350,33 +353,20 @@ class Cubecast:
 
     # Membership
 
-    def _consider(self, topic: Topic) -> None:
-        """A topic is known: subscribe to it if the interest matches it."""
-        if self._wishes.match(topic):
-            self._life.context.emit(InterestMatched(topic, True))
-            if self._life.joining is None:
-                self._life.topic(topic).subscribe()
-
-    def _leave(self, topic: Topic) -> None:
-        self._life.context.emit(Unsubscribed(topic))
-        if self._life.joining is None:
-            self._life.topic(topic).unsubscribe()
-
     def _on_topic_list(self, sender: NodeId, packet: TopicList) -> None:
         if packet.incarnation == self.incarnation and self._life.inquiry.answered(sender, packet):
-            for topic in packet.topics:
-                self._consider(topic)
+            self._life.subscribing.review(packet.topics)
 
     def _announce_interest(self) -> None:
         """Everybody told its topics, and everybody knows of the subscriptions that brought."""
         life = self._life
-        if not life.inquiry and all(life.topic(topic).confirmed for topic in self._wishes):
+        if not life.inquiry and not life.subscribing:
             life.inquiry.must_announce = False
             life.context.emit(InterestKnown())
 
     def _on_wave(self, sender: NodeId, packet: Wave) -> None:
         """Subscribe first, then answer: whoever asks before it publishes to a new topic learns who wants it."""
-        self._consider(packet.topic)
+        self._life.subscribing.consider(packet.topic)
         topic = self._life.topic(packet.topic)
         if packet.entry is not None and topic.view.merge(packet.entry):
             self._life.context.emit(Observe("view", packet.topic, None, sender))
@@ -415,7 +405,7 @@ class Cubecast:
             return
         joining.is_sure = True
         if joining.is_complete and joining.winner is None:
-            self._life.become_active(self._wishes)
+            self._life.become_active()
         else:
             self._start_over()
             self._life.wait_alone(now)
@@ -428,7 +418,7 @@ class Cubecast:
         self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
         self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
         self._restore(queues)
-        self._retry_set = self._acks_set = False
+        self._retry_set = self._acks_set = self._wishes_set = False
         self._life.begin_joining(now)
         if self._parameters.detection is Detection.DIAGNOSIS:
             self._life.context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))

@@ -24,6 +24,7 @@ class Timer(Enum):
     ROUND = "round"
     ALONE = "alone"
     ACKS = "acks"
+    WISHES = "wishes"
 
 
 class Aggregation(Enum):

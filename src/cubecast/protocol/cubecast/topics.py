@@ -35,9 +35,11 @@ class _OpenWave:
 
 
 class TopicState:
-    def __init__(self, context: Context, topic: Topic) -> None:
+    def __init__(self, context: Context, topic: Topic, place: int) -> None:
         self._context = context
         self._topic = topic
+        self.place = place
+        """Among the topics of this life."""
         self.me = Life(context.node, context.by)
         self.view = View()
         self.dissemination = Dissemination(context, topic)

@@ -7,7 +7,7 @@ from cubecast.protocol.inputs import Interest
 
 
 class Wishes:
-    """A topic is wished for when it was named, or when it is known and the interest matches it."""
+    """A topic is wanted when it was named, or when the interest matches it; it is wished for once it is known, too."""
 
     def __init__(self) -> None:
         self._topics: dict[Topic, None] = {}
@@ -17,39 +17,37 @@ class Wishes:
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._topics)
 
+    def __contains__(self, topic: Topic) -> bool:
+        return topic in self._topics
+
+    def wants(self, topic: Topic) -> bool:
+        return topic in self._named or (self._interest is not None and self._interest(topic))
+
     def is_named(self, topic: Topic) -> bool:
         return topic in self._named
 
-    def name(self, topic: Topic) -> bool:
-        """True when it was not wished for before."""
+    def name(self, topic: Topic) -> None:
         self._named.add(topic)
-        return self._add(topic)
+        self._topics[topic] = None
 
     def unname(self, topic: Topic) -> bool:
-        """True when it is not wished for any more."""
+        """True when it is not wanted any more."""
         self._named.discard(topic)
-        return self._drop(topic)
+        return not self.wants(topic)
 
-    def match(self, topic: Topic) -> bool:
-        """The topic is known: True when the interest makes it a new wish."""
-        return self._interest is not None and self._interest(topic) and self._add(topic)
-
-    def follow(self, interest: Interest | None) -> list[Topic]:
-        """Replace the interest; the topics that are not wished for any more."""
+    def follow(self, interest: Interest | None) -> None:
+        """Replace the interest; the topics are added and dropped one by one, by whoever looks at them."""
         self._interest = interest
-        return [topic for topic in list(self._topics) if self._drop(topic)]
 
     @property
     def follows(self) -> bool:
         return self._interest is not None
 
-    def _add(self, topic: Topic) -> bool:
+    def add(self, topic: Topic) -> bool:
+        """True when it was not wished for before."""
         new = topic not in self._topics
         self._topics[topic] = None
         return new
 
-    def _drop(self, topic: Topic) -> bool:
-        if topic in self._named or (self._interest is not None and self._interest(topic)):
-            return False
+    def drop(self, topic: Topic) -> None:
         del self._topics[topic]
-        return True
