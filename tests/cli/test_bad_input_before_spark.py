@@ -32,6 +32,10 @@ BAD = {
     "synthetic, its directory": (["workload", "synthetic", "--out", "taken"], "taken"),
     "matched": (["workload", "matched", "--topics", "0", "--out", "new"], "at least 1 topic"),
     "matched, its directory": (["workload", "matched", "--out", "taken"], "taken"),
+    "overlays": (["workload", "overlays", "nowhere", "--out", "new"], "there is no table nowhere"),
+    "overlays, their views": (["workload", "overlays", "file", "--view", "0", "--out", "new"], "1 link or more"),
+    "overlays, their walks": (["workload", "overlays", "file", "--ttl", "31", "--out", "new"], "0 to 30 hops"),
+    "overlays, their directory": (["workload", "overlays", "file", "--out", "taken"], "taken"),
     "publications": (["workload", "publications", "--topics", "0", "--out", "new"], "topics must be at least 1"),
     "publications, its directory": (["workload", "publications", "--out", "taken"], "taken"),
 }

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from cubecast.errors import BadInput
+from cubecast.experiments.claims import claims_of
 from cubecast.experiments.parallel import here
+from cubecast.experiments.reproduction import Effort
 from cubecast.experiments.stan import (
     figure_3_7,
     figure_3_8,
@@ -18,6 +20,7 @@ from cubecast.experiments.stan import (
 )
 from cubecast.experiments.stan.crossposts import savings, triplets
 from cubecast.experiments.stan.point import run_settings, setting
+from cubecast.experiments.stan.reproduce import reproduce
 from cubecast.experiments.stan.table_3_1 import draw_log, extract, log_of
 from cubecast.experiments.stan.universes import SHAPES, grid, matched, universe
 from cubecast.pipeline.workloads.matched import Shape
@@ -180,3 +183,14 @@ def test_sizes_of_table_3_1_are_those_of_the_median_universe(monkeypatch):
     assert len(list(table_3_1.findings(done))) == 4 and all(run["topics"] > 1 for run in done)
     log = draw_log(np.random.default_rng(1), SMALL)
     assert (np.diff(log.topic * 300 + log.user) > 0).all(), "a pair stands twice"
+
+
+def test_the_full_reproduction_has_a_finding_for_every_claim(monkeypatch):
+    for name in ("W8", "W7", "L8"):
+        monkeypatch.setitem(SHAPES, name, SMALL)
+    for name, value in (("PAGES", 600), ("USERS", 2000), ("CANDIDATES", 3)):
+        monkeypatch.setattr(table_3_1, name, value)
+    monkeypatch.setattr(figure_3_12, "ROUNDS", 20)
+    report = reproduce(Effort(runs=1, quick=False, seed=1), here)
+    names = [finding.claim.name for finding in report.ledger.findings]
+    assert sorted(names) == sorted(one.name for one in claims_of("stan"))

@@ -37,6 +37,41 @@ def test_a_load_of_publications(spark, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["busiest_topic_share"] == busiest
 
 
+def test_overlays_of_a_matched_table(spark, tmp_path: Path) -> None:
+    sizes = ("--users", 150, "--topics", 12, "--largest", 60, "--communities", 2)
+    made = run("matched", *sizes, "--out", tmp_path / "table", "--json")
+    assert made.exit_code == 0, made.output
+    done = run("overlays", tmp_path / "table", "--rounds", 3, "--out", tmp_path / "overlays", "--json")
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert facts["subscriptions"] == json.loads(made.stdout)["subscriptions"]
+    assert facts["links"]["3"] < facts["links"]["0"] < facts["logical_links"]
+    assert (facts["overlays"]["after"]["topics"], facts["overlays"]["after"]["strongly"]) == (12, 1.0)
+    processes = spark.read.parquet(str(tmp_path / "overlays" / "processes"))
+    assert processes.columns == ["user", "round", "topics", "logical", "links"]
+    assert processes.count() == 2 * facts["users"]
+    graphs = spark.read.parquet(str(tmp_path / "overlays" / "topics")).collect()
+    assert {(row.topic, row.round) for row in graphs} == {(f"t{n:02}", r) for n in range(12) for r in (0, 3)}
+
+
+def test_a_table_without_overlays_is_refused_with_file_and_row(spark, tmp_path: Path) -> None:
+    for name, rows, options, complaint in (
+        ("one", [("a", "x"), ("b", "x"), ("a", "y")], (), "row 3: topic y has 1 subscriber: an overlay has two"),
+        ("small", [("a", "x"), ("b", "x")], ("--view", 2), "row 1: topic x has 2 subscribers: a view of 2 cannot"),
+        ("holes", [("a", "x"), ("b", None)], (), "row 2: a subscription has a user and a topic"),
+        ("none", [], (), "is empty"),
+        ("twice", [("a", "x"), ("a", "x")], (), "two members or more"),
+    ):
+        table = tmp_path / name
+        spark.createDataFrame(rows, "user string, topic string").coalesce(1).write.parquet(str(table))
+        done = run("overlays", table, *options, "--out", tmp_path / "out")
+        assert done.exit_code == 2, (done.output, done.exception)
+        (line,) = done.stderr.splitlines()[-1:]
+        assert complaint in line
+        assert "Traceback" not in done.stderr
+        assert not (tmp_path / "out").exists() or name == "twice"
+
+
 def test_bad_input_is_one_line_and_exit_code_two(spark, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("who,what\nann,a\n")

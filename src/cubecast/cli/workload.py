@@ -11,6 +11,7 @@ from cubecast.cli.common import json_option, print_json, seed_option
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
 from cubecast.cli.spark_options import spark_options
+from cubecast.errors import BadInput
 
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="New directory for the Parquet table."
@@ -29,6 +30,11 @@ MATCHED_EXAMPLE = """
 \b
 Example:
   cubecast workload matched --users 1381 --topics 576 --out out/w8
+"""
+OVERLAYS_EXAMPLE = """
+\b
+Example:
+  cubecast workload overlays out/w8 --rounds 10 --out out/overlays
 """
 PUBLICATIONS_EXAMPLE = """
 \b
@@ -150,6 +156,42 @@ def matched(
         tell("drawing subscribers")
         found = build_matched(spark, shape, seed, out)
     show({"seed": seed, "out": str(out), **found.to_json()}, as_json)
+
+
+@workload.command(epilog=OVERLAYS_EXAMPLE)
+@click.argument("table", type=click.Path(path_type=Path))
+@out_option
+@click.option("--rounds", default=10, show_default=True)
+@click.option("--ttl", default=4, show_default=True, help="Hops of a walk after the first.")
+@click.option("--loss", default=0.0, show_default=True, help="Share of messages that are lost.")
+@click.option("--repair/--no-repair", default=True, show_default=True, help="Keep links to those nobody points to.")
+@click.option("--view", type=int, help="Links in every topic; without, as many as connect it (ln m + 4.6).")
+@click.option("--measured", default=1000, show_default=True, help="Topics whose graphs are measured.")
+@click.option("--starts", default=16, show_default=True, help="Members of each from which ways are measured.")
+@click.option("--every-round", is_flag=True, help="Count links after every round, not only at both ends.")
+@seed_option
+@json_option
+@spark_options
+def overlays(
+    table: Path, out: Path, rounds: int, ttl: int, loss: float, repair: bool, view: int | None, measured: int,
+    starts: int, every_round: bool, seed: int, as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
+) -> None:  # fmt: skip
+    """StaN over a subscription TABLE of any size: links before and after, and what the overlays are like."""
+    from cubecast.experiments.stan.overlays import write_overlays
+    from cubecast.experiments.stan.spark_rounds import Rounds
+    from cubecast.report.workload_tables import overlays_table
+
+    rules = Rounds(rounds, ttl, loss, repair, seed, view, measured, starts, every_round)
+    if not table.exists():
+        raise BadInput(f"there is no table {table}")
+    with _spark_for(out, master, conf) as (spark, tell):
+        facts = write_overlays(spark, table, rules, out, tell)
+    facts = {"seed": seed, "out": str(out), **facts}
+    if as_json:
+        print_json(facts)
+        return
+    output.print(overlays_table(facts))
+    output.print(f"seed {seed} · written to {out}")
 
 
 @workload.command(epilog=PUBLICATIONS_EXAMPLE)

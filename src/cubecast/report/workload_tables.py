@@ -22,6 +22,27 @@ def degrees_table(facts: Mapping[str, Any]) -> Table:
     return table
 
 
+def overlays_table(facts: Mapping[str, Any]) -> Table:
+    """Links of a process and the shape of its overlays, before and after."""
+    links = list(facts["links"].items())
+    title = f"{facts['users']:,} users · {facts['subscriptions']:,} subscriptions · StaN, {links[-1][0]} rounds"
+    caption = (
+        f"{facts['improved']:.1%} of the users lose more than 40 % of their links; "
+        f"the graphs are those of {facts['overlays']['before']['topics']:,} topics"
+    )
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    for heading in ("", "before", "after"):
+        table.add_column(heading, justify="right" if heading else "left")
+    table.add_row("links of a user", f"{links[0][1]:,.1f}", f"{links[-1][1]:,.1f}")
+    table.add_row("links, topic by topic", *[f"{facts['logical_links']:,.1f}"] * 2)
+    before, after = facts["overlays"]["before"], facts["overlays"]["after"]
+    for name, label in (("clustering", "clustering"), ("path", "path length"), ("diameter", "diameter, at least")):
+        table.add_row(label, f"{before[name]:.3f}", f"{after[name]:.3f}")
+    for name, label in (("weakly", "hang together"), ("strongly", "all reach all")):
+        table.add_row(label, f"{before[name]:.1%}", f"{after[name]:.1%}")
+    return table
+
+
 def _correlation(correlation: Mapping[str, Any]) -> str:
     if correlation["mean"] is None:
         return "too few topics to correlate"

@@ -179,6 +179,51 @@ def test_ways_are_found_in_both_directions():
     assert (overlays.pinned(), overlays.reachable()) == (2, 1.0)
 
 
+def test_clustering_and_paths_are_those_of_the_dumb_way():
+    drawn = matched(7, Shape(120, 6, 90, 1.6, 1000.0, 2, 0.7))
+    overlays = Overlays(drawn.first, drawn.members, seed=7, repair=False)
+    overlays.round()
+    for topic, found in enumerate(overlays.measures()):
+        low, members = int(drawn.first[topic]), len(drawn.of(topic))
+        linked = np.zeros((members, members), bool)
+        for me in range(members):
+            linked[me, [slot - low for slot in overlays.slots_of(low + me)]] = True
+        either = (linked | linked.T).astype(int)
+        degree, closed = either.sum(axis=0), (either @ either * either).sum(axis=0)
+        steps, reach = np.zeros((members, members), int), np.eye(members, dtype=bool)
+        for hop in range(1, members):
+            further = (reach @ linked) & ~reach
+            steps[further] = hop
+            reach |= further
+        exact = [
+            (closed / (degree * (degree - 1))).mean(),
+            steps[steps > 0].mean(),
+            steps.max(),
+            1.0,
+            float(reach.all()),
+        ]
+        assert found.tolist() == pytest.approx(exact)
+    few = overlays.measures(np.array([2, 4]), starts=5)
+    assert few[:, :2] == pytest.approx(overlays.measures()[[2, 4], :2], rel=0.2)
+    assert (few[:, 2] <= overlays.measures()[[2, 4], 2]).all() and (few[:, 2] > 1).all()
+
+
+def test_parts_of_a_universe_are_the_universe():
+    """Whoever computes some of the topics only is told where they stand, and makes the same of them."""
+    drawn = matched(3, Shape(120, 9, 90, 1.6, 1000.0, 2, 0.7))
+    whole = Overlays(drawn.first, drawn.members, seed=3)
+    cut = int(drawn.first[4])
+    parts = [
+        Overlays(drawn.first[:5], drawn.members[:cut], seed=3),
+        Overlays(drawn.first[4:] - cut, drawn.members[cut:], seed=3, offset=cut),
+    ]
+    for overlays in (whole, *parts):
+        for _ in range(3):
+            overlays.round(0.1)
+    assert np.array_equal(whole.world.size, np.concatenate([part.world.size for part in parts]))
+    assert np.array_equal(whole.world.links, np.concatenate([parts[0].world.links, parts[1].world.links + cut]))
+
+
 def test_small_topics_and_long_walks_are_refused():
     with pytest.raises(BadInput, match="two members"):
         Overlays(np.array([0, 1]), np.array([1], np.int32), seed=1)

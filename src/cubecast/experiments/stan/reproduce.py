@@ -98,4 +98,4 @@ def _findings(done: dict[str, list[list[Figures]]], losses: dict[float, list[Fig
         *figure_3_15.findings("L8", livejournal),
         *table_3_1.findings(done["table"][0]),
     ]
-    return [*found, *(figure_3_10.findings("L8", *done["L8 fitness"]) if "L8 fitness" in done else ())]
+    return [*found, *(figure_3_10.findings("L8", *done["L8 fitness"][:2]) if "L8 fitness" in done else ())]

@@ -20,6 +20,12 @@ def view_size(members: int) -> int:
     return min(members - 1, ceil(log(members) + CONNECTED))
 
 
+def view_sizes(members: NDArray[np.int64]) -> NDArray[np.int64]:
+    different, place = np.unique(members, return_inverse=True)
+    sizes: NDArray[np.int64] = np.array([view_size(int(one)) for one in different], np.int64)[place]
+    return sizes
+
+
 class Overlays:
     """One overlay per topic. `first` and `members` as in a universe: members ascend within their topic."""
 
@@ -32,8 +38,13 @@ class Overlays:
         ttl: int = 4,
         repair: bool = True,
         spare: int = 0,
+        view: int | None = None,
+        offset: int = 0,
     ) -> None:
-        """`spare`: places a view has beyond its links, where members come and go."""
+        """`spare`: places a view has beyond its links, where members come and go; `offset`: see `Rules`.
+
+        `view`: links in every topic, instead of as many as connect it.
+        """
         sizes = np.diff(first)
         if not len(sizes) or sizes.min() < 2:
             raise BadInput("an overlay has two members or more; leave smaller topics out of the universe")
@@ -41,11 +52,13 @@ class Overlays:
             raise BadInput(f"a walk makes 0 to {kernel.MOST_TTL} hops after the first, not {ttl}")
         if len(members) >= MOST_SLOTS:
             raise BadInput(f"{len(members)} subscriptions are more than one part can have; divide the topics")
-        self.seed, self.ttl, self.repair = seed, ttl, repair
+        self.seed, self.ttl, self.repair, self.offset = seed, ttl, repair, offset
+        if view is not None and not 1 <= view < sizes.min():
+            raise BadInput(f"the smallest topic has {sizes.min()} members: a view of {view} cannot be met")
         self.rounds = 0
-        self._k = np.array([view_size(int(m)) for m in sizes], np.int64)
+        self._k = view_sizes(sizes) if view is None else np.full(len(sizes), view, np.int64)
         self.world = _make_world(first, members, self._k + spare)
-        metrics.draw_views(self.world, self._k, seed)
+        metrics.draw_views(self.world, self._k, seed, offset)
 
     @property
     def topics(self) -> int:
@@ -53,7 +66,7 @@ class Overlays:
 
     def round(self, loss: float = 0.0) -> None:
         self.rounds += 1
-        rules = Rules(self.ttl, loss, self.repair, self.seed)
+        rules = Rules(self.ttl, loss, self.repair, self.seed, self.offset)
         kernel.run_round(rules, self.world, self.rounds, 0, self.topics)
 
     def mend(self) -> None:
@@ -68,6 +81,15 @@ class Overlays:
         """The view, as slots."""
         row = self._row(slot)
         found: list[int] = self.world.links[row : row + int(self.world.size[slot])].tolist()
+        return found
+
+    def neighbours(self, slots: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Processes in the views of these slots, one view after the other."""
+        topic = np.searchsorted(self.world.first, slots, "right") - 1
+        row = self.world.base[topic] + (slots - self.world.first[topic]) * self.world.room[topic]
+        size = self.world.size[slots].astype(np.int64)
+        place = np.repeat(row - (size.cumsum() - size), size) + np.arange(int(size.sum()))
+        found: NDArray[np.int32] = self.world.process[self.world.links[place]]
         return found
 
     def set_view(self, slot: int, view: list[int]) -> None:
@@ -113,34 +135,23 @@ class Overlays:
 
     def reachable(self) -> float:
         """Share of the overlays in which every member has a way to every other, pins included."""
-        mark = np.zeros(int(np.diff(self.world.first).max()), np.bool_)
-        whole = 0
-        for topic, members in enumerate(np.diff(self.world.first).tolist()):
-            ways = (metrics.reached(self.world, topic, 0, forward, mark) for forward in (True, False))
-            whole += all(count == members for count in ways)
-        return whole / self.topics
+        return float(self.measures(starts=1)[:, 4].mean())
 
     def weakly_connected(self) -> float:
         """Share of the overlays that hang together where a link may be used both ways; pins do not count."""
-        mark = np.zeros(int(np.diff(self.world.first).max()), np.bool_)
-        counts = [metrics.joined(self.world, topic, mark) for topic in range(self.topics)]
-        return float(np.mean(np.array(counts) == np.diff(self.world.first)))
+        return float(self.measures(starts=1)[:, 3].mean())
 
     def fitness(self) -> dict[str, float]:
         """Clustering coefficient, mean path length and diameter, each the mean over overlays."""
-        most = int(np.diff(self.world.first).max())
-        linked = np.zeros((most, most), np.bool_)
-        distance, queue = np.zeros(most, np.int32), np.zeros(most, np.int32)
-        clustering, path, diameter = 0.0, 0.0, 0.0
-        for topic, members in enumerate(np.diff(self.world.first).tolist()):
-            sums = np.zeros(3, np.int64)
-            for start in range(members):
-                metrics.distances(self.world, topic, start, distance, queue, sums)
-            path += sums[0] / sums[1]
-            diameter += sums[2]
-            clustering += metrics.clustering(self.world, topic, linked)
-        named = {"clustering": clustering, "path": path, "diameter": diameter}
-        return {name: total / self.topics for name, total in named.items()}
+        means = self.measures().mean(axis=0).tolist()
+        return dict(zip(metrics.MEASURES[:3], means, strict=False))
+
+    def measures(self, topics: NDArray[np.int64] | None = None, starts: int = kernel.NONE) -> NDArray[np.float64]:
+        """A row of `MEASURES` per topic (all, unless told which); paths begin at so many of its members."""
+        chosen = np.arange(self.topics) if topics is None else topics
+        out = np.zeros((len(chosen), len(metrics.MEASURES)))
+        metrics.measure(self.world, chosen, starts, metrics.make_scratch(self.world), out)
+        return out
 
 
 def _make_world(first: NDArray[np.int64], members: NDArray[np.int32], room: NDArray[np.int64]) -> World:

@@ -60,6 +60,8 @@ class Rules(NamedTuple):
     loss: float
     repair: bool
     seed: int
+    offset: int
+    """Slots of the universe before these, where this is a part of it: what is drawn does not depend on the parts."""
 
 
 @compiled
@@ -185,7 +187,7 @@ def _walk(rules: Rules, world: World, number: int, slot: int, low: int, room: in
 @compiled
 def _wander(rules: Rules, world: World, number: int, slot: int, low: int, room: int, base: int) -> int:
     """Slots visited, in `path`; -1 if a message was lost."""
-    key = draw_key(rules.seed, number, slot)
+    key = draw_key(rules.seed, number, slot + rules.offset)
     there = world.links[base + (slot - low) * room + int(draw(key, 0) * world.size[slot])]
     world.path[0] = there
     visited = 1

@@ -1,5 +1,7 @@
 """What StaN's overlays are like: links per process, reachability, clustering, distances. Compiled."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,14 +11,46 @@ from cubecast.sim.kernels.stan_kernel import NONE, World, draw, draw_key
 START = 1 << 40
 """Number of a round that is none: the draws of the views a world begins with."""
 
+MEASURES = ("clustering", "path", "diameter", "weakly", "strongly")
+"""The mean share of pairs of neighbours that are linked, links taken both ways; the mean length of shortest ways, and
+the longest of them; whether the overlay hangs together where a link may be used both ways; and as links are."""
+
+
+class Scratch(NamedTuple):
+    """Room for one topic at a time."""
+
+    mark: NDArray[np.bool_]
+    distance: NDArray[np.int32]
+    queue: NDArray[np.int32]
+    stamp: NDArray[np.int32]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    others: NDArray[np.int32]
+    sums: NDArray[np.int64]
+
+
+def make_scratch(world: World) -> Scratch:
+    members = np.diff(world.first)
+    most, links = int(members.max()), int((members * world.room).max())
+    return Scratch(
+        mark=np.zeros(most, np.bool_),
+        distance=np.zeros(most, np.int32),
+        queue=np.zeros(most, np.int32),
+        stamp=np.zeros(most, np.int32),
+        begin=np.zeros(most, np.int64),
+        end=np.zeros(most, np.int64),
+        others=np.zeros(2 * links, np.int32),
+        sums=np.zeros(3, np.int64),
+    )
+
 
 @compiled
-def draw_views(world: World, size: NDArray[np.int64], seed: int) -> None:
+def draw_views(world: World, size: NDArray[np.int64], seed: int, offset: int) -> None:
     """Every member begins with so many different others of its topic (Floyd's sampling)."""
     for topic in range(len(world.first) - 1):
         low, members = world.first[topic], world.first[topic + 1] - world.first[topic]
         for me in range(members):
-            key, row = draw_key(seed, START, low + me), world.base[topic] + me * world.room[topic]
+            key, row = draw_key(seed, START, low + me + offset), world.base[topic] + me * world.room[topic]
             for taken in range(size[topic]):
                 last = members - 1 - size[topic] + taken
                 other = int(draw(key, taken) * (last + 1))
@@ -46,6 +80,31 @@ def count_links(
                 if seen[other] != process:
                     seen[other] = process
                     out[process] += 1
+
+
+@compiled
+def count_different(
+    order: NDArray[np.int64],
+    process: NDArray[np.int32],
+    begin: NDArray[np.int64],
+    size: NDArray[np.int32],
+    links: NDArray[np.int32],
+    seen: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Different neighbours of each process, in the order of processes, where views come from several parts.
+
+    `order` sorts views by process; those of view i are `size[i]` of `links` from `begin[i]` on; `seen` is all -1.
+    """
+    place = -1
+    for number in range(len(order)):
+        view = order[number]
+        if number == 0 or process[view] != process[order[number - 1]]:
+            place += 1
+        for j in range(begin[view], begin[view] + size[view]):
+            if seen[links[j]] != place:
+                seen[links[j]] = place
+                out[place] += 1
 
 
 @compiled
@@ -140,26 +199,76 @@ def _step(
 
 
 @compiled
-def clustering(world: World, topic: int, linked: NDArray[np.bool_]) -> float:
-    """Mean over members of the share of pairs of their neighbours, links taken both ways, that are linked."""
-    low, members, room = world.first[topic], world.first[topic + 1] - world.first[topic], world.room[topic]
+def neighbours(world: World, topic: int, room: Scratch) -> None:
+    """Of each member those it has links to or from, each once: `room.others` from `room.begin` to `room.end`."""
+    low, members, width = world.first[topic], world.first[topic + 1] - world.first[topic], world.room[topic]
     for me in range(members):
-        for other in range(members):
-            linked[me, other] = False
+        room.end[me] = world.size[low + me]
+        room.stamp[me] = -1
     for me in range(members):
-        row = world.base[topic] + me * room
+        row = world.base[topic] + me * width
+        for j in range(world.size[low + me]):
+            room.end[world.links[row + j] - low] += 1
+    total = 0
+    for me in range(members):
+        room.begin[me] = total
+        total += room.end[me]
+        room.end[me] = room.begin[me]
+    for me in range(members):
+        row = world.base[topic] + me * width
         for j in range(world.size[low + me]):
             other = world.links[row + j] - low
-            linked[me, other] = linked[other, me] = True
-    total = 0.0
+            room.others[room.end[me]] = other
+            room.end[me] += 1
+            room.others[room.end[other]] = me
+            room.end[other] += 1
     for me in range(members):
-        degree, closed = 0, 0
-        for one in range(members):
-            if linked[me, one]:
-                degree += 1
-                for other in range(one):
-                    if linked[me, other] and linked[one, other]:
-                        closed += 1
+        kept = room.begin[me]
+        for place in range(room.begin[me], room.end[me]):
+            other = room.others[place]
+            if room.stamp[other] != me:
+                room.stamp[other] = me
+                room.others[kept] = other
+                kept += 1
+        room.end[me] = kept
+
+
+@compiled
+def clustering(room: Scratch, members: int, starts: int) -> float:
+    """Mean over as many members of the share of pairs of their neighbours that are linked."""
+    total = 0.0
+    for one in range(members):
+        room.stamp[one] = -1
+    for number in range(starts):
+        me = number * members // starts
+        for place in range(room.begin[me], room.end[me]):
+            room.stamp[room.others[place]] = me
+        closed = 0
+        for place in range(room.begin[me], room.end[me]):
+            one = room.others[place]
+            for next_place in range(room.begin[one], room.end[one]):
+                closed += room.stamp[room.others[next_place]] == me
+        degree = room.end[me] - room.begin[me]
         if degree > 1:
-            total += 2.0 * closed / (degree * (degree - 1))
-    return float(total / members)
+            total += closed / (degree * (degree - 1))
+    return float(total / starts)
+
+
+@compiled
+def measure(world: World, topics: NDArray[np.int64], most: int, room: Scratch, out: NDArray[np.float64]) -> None:
+    """Of each of these topics what `MEASURES` names; paths and clustering from `most` members, evenly spread."""
+    for number in range(len(topics)):
+        topic = topics[number]
+        members = world.first[topic + 1] - world.first[topic]
+        starts = min(most, members)
+        neighbours(world, topic, room)
+        out[number, 0] = clustering(room, members, starts)
+        for place in range(3):
+            room.sums[place] = 0
+        for start in range(starts):
+            distances(world, topic, start * members // starts, room.distance, room.queue, room.sums)
+        out[number, 1] = room.sums[0] / max(1, room.sums[1])
+        out[number, 2] = room.sums[2]
+        out[number, 3] = joined(world, topic, room.mark) == members
+        there = reached(world, topic, 0, True, room.mark)
+        out[number, 4] = there == members and reached(world, topic, 0, False, room.mark) == members
