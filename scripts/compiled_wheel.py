@@ -4,7 +4,7 @@
 
 needs a C compiler. Without that variable wheels are pure Python, and nothing but speed is different. Which modules are
 compiled is said in pyproject.toml. The sources are copied first: nothing is left behind in the tree, where a compiled
-module would be imported instead of the source beside it after that was edited.
+module would be imported instead of the source beside it after that was edited. Follows decision 0032.
 """
 
 import os

@@ -10,7 +10,7 @@ every member for the last number in its log, publishes behind that, and so repea
   messages to the disk and was killed before anybody got them, the least counts: the others get what they lack, and
   that one log has those messages twice, with the same header.
 
-A member that lives and cannot be asked stops it: better late than twice.
+A member that lives and cannot be asked stops it: better late than twice. Follows decision 0061.
 """
 
 import asyncio

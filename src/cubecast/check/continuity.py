@@ -2,7 +2,7 @@
 
 A process begins with a log whose `start` row does not say that it was resumed; logs that say so continue it. What a
 process wants of a topic is one *continued subscription* over all of these logs, as long as the application does not end
-it. Happened-before runs on through the logs of a process.
+it. Happened-before runs on through the logs of a process. Follows decision 0037.
 """
 
 from collections import defaultdict

@@ -1,4 +1,7 @@
-"""Properties that hold with a probability: how often they held, with an interval. Never a verdict."""
+"""Properties that hold with a probability: how often they held, with an interval. Never a verdict.
+
+Follows decision 0059.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -1,4 +1,7 @@
-"""The `cubecast` program: one command per module, imported only when it is called, so that --help needs nothing."""
+"""The `cubecast` program: one command per module, imported only when it is called, so that --help needs nothing.
+
+Follows decision 0049.
+"""
 
 from cubecast.cli.common import Command, CubecastGroup
 

@@ -1,4 +1,4 @@
-"""What goes to the disk together, as the event loop gathered it."""
+"""What goes to the disk together, as the event loop gathered it. Follows decision 0034."""
 
 from dataclasses import dataclass, field
 

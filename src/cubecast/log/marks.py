@@ -3,7 +3,7 @@
 A log that was cut short looks like one whose writer had not come any further. So after each commit the names of its
 batches are written here as well, before anybody hears that they are durable. When the log is opened, a batch that is
 named here and not found there is known to be lost, with its place and its names, so that it can be had from a peer.
-The file has its full size from the beginning: a full disk does not touch it.
+The file has its full size from the beginning: a full disk does not touch it. Follows decision 0020.
 """
 
 import os

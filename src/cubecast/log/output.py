@@ -4,6 +4,7 @@ What is written here is seldom read again soon: who follows closely is served fr
 cache costs several times what writing it costs, so large writes go to the disk directly, from one buffer that is used
 again and again. Direct writes begin and end at multiples of a block; the crumbs before and behind go through the cache,
 so nothing in the file shows which way it was written. Where a file system refuses, all of it goes through the cache.
+Follows decision 0029.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """P14, P15, P16: what processes that live through suspicions were handed, over all of their incarnations.
 
 Only runs in which a process lived through one are looked at, and of those only what each subscription accounted for:
-its deliveries and gaps, in order. They are put together by process on the driver.
+its deliveries and gaps, in order. They are put together by process on the driver. Follows decision 0037.
 """
 
 from collections import defaultdict

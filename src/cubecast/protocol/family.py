@@ -1,6 +1,7 @@
 """What a protocol says about itself: one declaration, read by simulator, codec, swarm, sweeps, live node and CLI.
 
 Data only. `protocol.families` finds a declaration by name; docs/families.md tells how to add one.
+Follows decision 0055.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Packets come by `on_packet`, which is called millions of times. Everything else is one of these values, so that what
 wraps a machine (recording, replaying, tampering, measuring) wraps one method, and a family can say by type what an
-application may ask of it.
+application may ask of it. Follows decision 0056.
 """
 
 from collections.abc import Callable, Hashable, Sequence

@@ -1,4 +1,7 @@
-"""Which faults befall a drawn world. Of those a family takes, several, and one kind more than once."""
+"""Which faults befall a drawn world. Of those a family takes, several, and one kind more than once.
+
+Follows decision 0046.
+"""
 
 from random import Random
 

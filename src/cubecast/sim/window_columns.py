@@ -1,4 +1,7 @@
-"""Packets under way as columns of numbers: what `windows.py` keeps instead of an object per event."""
+"""Packets under way as columns of numbers: what `windows.py` keeps instead of an object per event.
+
+Follows decision 0028.
+"""
 
 from collections.abc import Iterable
 from heapq import heappop, heappush

@@ -8,6 +8,7 @@ time across all nodes, each event would find the state of its node displaced by 
 Nobody can tell the difference: arrivals are sorted by time, stably, before they are dealt to the nodes, and what the
 nodes sent is put back into the order of the events that sent it, so events keep the order `World` gives them, (time,
 order of scheduling), and the digest of the run is the same. Events under way are columns of numbers, not objects.
+Follows decision 0018.
 """
 
 from collections.abc import Iterable

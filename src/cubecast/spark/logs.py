@@ -1,4 +1,7 @@
-"""The log that is read: found by its id among the nodes that were named, asked for its ends and for ranges."""
+"""The log that is read: found by its id among the nodes that were named, asked for its ends and for ranges.
+
+Follows decision 0064.
+"""
 
 import socket
 from collections.abc import Iterable, Iterator

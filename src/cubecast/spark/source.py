@@ -1,4 +1,4 @@
-"""The format "cubecast" for Spark, and reading once what a log has by now."""
+"""The format "cubecast" for Spark, and reading once what a log has by now. Follows decision 0065."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,7 @@
 """A node's port as one client may use it: permissions, the publisher's name on each message, and so much per second.
 
 Whatever lets clients in puts this between them and the node's own port. Where security is not enabled and there are no
-limits it is not there.
+limits it is not there. Follows decision 0023.
 """
 
 import asyncio

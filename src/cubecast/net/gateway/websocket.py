@@ -1,7 +1,7 @@
 """Thin clients in browsers: the gateway's own messages, one WebSocket message each, after the same greeting.
 
 A browser has no other way to open a connection, and WebSocket does what `framing` does elsewhere: it cuts the stream
-into frames. So everything above it is the same code as for every thin client.
+into frames. So everything above it is the same code as for every thin client. Follows decision 0025.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Work that others bring, a little in each pass of the event loop, so that nothing else has to wait for all of it.
 
 What is begun goes on at once while the pass has time left for it; the rest waits for later passes and takes turns with
-the work of others. One client, or many at the same moment, cannot keep a node from its rounds.
+the work of others. One client, or many at the same moment, cannot keep a node from its rounds. Follows decision 0043.
 """
 
 import asyncio

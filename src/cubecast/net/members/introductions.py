@@ -4,6 +4,7 @@ others tell a node takes in and acts upon.
 Where nobody knows everybody, a packet may name a node that its receiver never heard of. The sender knows where that one
 lives, and says so before the packet. What a node is told like this it has from others, who may be wrong or mean harm:
 one link can make it remember only so many places, and all of them together make it call only so many.
+Follows decision 0044.
 """
 
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 Nothing is promised about frames that were under way when a link broke; the protocol repeats what is not acknowledged.
 Of two connections between the same nodes the one that was accepted last stays, and both sides agree on which that is;
-of two nodes that dial each other at the same moment the larger id gives way.
+of two nodes that dial each other at the same moment the larger id gives way. Follows decision 0030.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ What a publication costs its receivers is mostly that they are woken for it, har
 more to do than it can, fewer and larger ones arrive sooner than many small ones that queue for a processor. Where
 processor time is to spare nothing waits, and what comes after a pause never does.
 
-Linux tells each thread how long it was ready to run and did not; elsewhere nothing ever waits.
+Linux tells each thread how long it was ready to run and did not; elsewhere nothing ever waits. Follows decision 0033.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ Every second a node picks one of its own publications. Once it is stable it asks
 when they delivered it; they answer with the time on their own clock, and with what that clock shows now. Each such
 exchange also tells how far apart the two clocks are, to within half its round trip. The closest exchange of the last
 minute is trusted, so the error is that of the fastest round trip, not that of a busy one. Members that hold the
-publication are asked again, so that what takes long is not left out.
+publication are asked again, so that what takes long is not left out. Follows decision 0024.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A certificate authority for development: one directory with its certificate, its key and whatever it issued.
 
 Files: `ca.pem`, `ca.key`, `NAME.pem`, `NAME.key`, and `revoked.pem` once something was revoked. Keys are for P-256, and
-their files for their owner only.
+their files for their owner only. Follows decision 0022.
 """
 
 import ipaddress

@@ -1,7 +1,7 @@
 """Whether a certificate that was good when its owner came would still be believed, after the files have changed.
 
 OpenSSL decides that in a handshake and at no other time. So the chain it verified then is held against the authorities
-and the lists of revoked certificates that are in force now.
+and the lists of revoked certificates that are in force now. Follows decision 0031.
 """
 
 import re

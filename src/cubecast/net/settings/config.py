@@ -1,6 +1,7 @@
 """What can be chosen about a live node, validated once. Times are in seconds, sizes in bytes.
 
 The fields are the keys of the configuration file, the text below each is its documentation (`net.settings`).
+Follows decision 0026.
 """
 
 from dataclasses import dataclass, field, fields

@@ -1,7 +1,7 @@
 """Sets of numbers that fill up from below: a prefix without holes and the few beyond it.
 
 Numbers and turns begin anew in each life of a broker, behind all of the lives before: the high bits name the life, or,
-for numbers that one broker gives another, the lives of both together.
+for numbers that one broker gives another, the lives of both together. Follows decision 0053.
 """
 
 LIFE_BITS = 40

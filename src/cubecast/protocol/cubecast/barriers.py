@@ -2,7 +2,7 @@
 
 An entry that a delivered publication depends on itself is *covered* by it and would be superfluous in the barrier, but
 it is dropped only once it is stable: if the covering publication is lost with crashed nodes, nobody could name what it
-covered, and a gap would go unannounced.
+covered, and a gap would go unannounced. Follows decision 0012.
 """
 
 from operator import itemgetter

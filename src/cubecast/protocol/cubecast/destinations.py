@@ -1,4 +1,7 @@
-"""Whom a publication is for: members, not nodes. Fixed by the source, carried whole, cut into blocks by forwarders."""
+"""Whom a publication is for: members, not nodes. Fixed by the source, carried whole, cut into blocks by forwarders.
+
+Follows decision 0010.
+"""
 
 from typing import Final
 

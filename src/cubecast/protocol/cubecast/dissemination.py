@@ -5,7 +5,7 @@ cluster of j it lies in. It picks one child per cluster among the destinations t
 acknowledges to j when no living destination of the block misses it. When a child is held faulty the next one of its
 block is picked by the same rule. The source answers for everybody; so does every holder once the source is faulty.
 Small groups need no tree while little is under way: a `Direct` publication goes from its source to each destination,
-which answers for itself alone.
+which answers for itself alone. Follows decisions 0013 and 0027.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,7 @@
-"""How a new incarnation becomes part of the system: everybody who lives must know it before it takes part."""
+"""How a new incarnation becomes part of the system: everybody who lives must know it before it takes part.
+
+Follows decisions 0016 and 0045.
+"""
 
 from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.cubecast.context import Context

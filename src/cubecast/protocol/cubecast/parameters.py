@@ -1,4 +1,4 @@
-"""What can be chosen about the protocol, validated once, and the timers its machine sets."""
+"""What can be chosen about the protocol, validated once, and the timers its machine sets. Follows decision 0017."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,6 +1,7 @@
 """The packets every message travels in. Apart from the others because these are compiled where anything is: what is
 read with every message should be found without a look-up. So they derive from nothing, and say themselves what a
 `contract.Packet` has; the `__init__` is written out because one that a dataclass generates is interpreted all the same.
+Follows decision 0036.
 """
 
 from dataclasses import dataclass, field, fields

@@ -3,6 +3,7 @@
 A join-semilattice: per node the newest incarnation heard of and whether it is held correct; a newer incarnation wins,
 and of one incarnation *faulty* wins, for ever. Holding an incarnation faulty is a verdict, not an opinion: a node that
 learns of it about itself returns as a new incarnation. So a wrong suspicion costs a restart and never an order.
+Follows decision 0011.
 """
 
 from typing import NamedTuple

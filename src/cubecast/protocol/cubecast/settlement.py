@@ -4,7 +4,7 @@ Whenever this node holds another incarnation faulty it tells everybody what it h
 faulty. An announcement counts only if its verdicts include ours: its sender then accepts nothing from any of them any
 more, so what it does not name it can get only from somebody who names it. Once the announcements of all living nodes
 count, what nobody names is lost for good. Once, besides, everybody knows all destinations to have what is left
-(*done*), the faulty are closed: their state is forgotten and nothing of them is accepted again.
+(*done*), the faulty are closed: their state is forgotten and nothing of them is accepted again. Follows decision 0015.
 """
 
 from collections.abc import Callable, Iterable, Mapping

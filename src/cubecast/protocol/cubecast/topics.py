@@ -1,4 +1,7 @@
-"""One topic at one node: view, subscription, publications under way, and the wave that makes them known."""
+"""One topic at one node: view, subscription, publications under way, and the wave that makes them known.
+
+Follows decision 0014.
+"""
 
 from bisect import bisect_right
 from collections import deque

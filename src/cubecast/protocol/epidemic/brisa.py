@@ -2,6 +2,7 @@
 
 A process is a member of one overlay and relays every flow in it; its application is handed those of topics it
 subscribes to, each publisher's messages in their order, with a `Gap` where some could not be had any more.
+Follows decision 0060.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence

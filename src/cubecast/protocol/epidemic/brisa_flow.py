@@ -10,6 +10,7 @@ get better, at every instant: parents form a forest, however much goes on at onc
 **Order.** Messages are accepted one after the other; what comes too early is held and the hole is fetched.
 
 Symbols of the paper: a parent's link is *active* when it is on here; soft repair asks one neighbour, hard repair all.
+Follows decision 0057.
 """
 
 # DEVIATION brisa §4.3.2: a parent is adopted by its label, not because the last known path does not contain the child:

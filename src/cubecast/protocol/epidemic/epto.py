@@ -19,6 +19,7 @@ Added: holes are told (`Order`), a publisher that falls silent says how far it g
 is told too; a newcomer asks for the time before it publishes; `stability` says how likely everybody has an event.
 Several topics share rounds, balls and the clock; who does not subscribe relays and orders all the same, silently.
 Nothing to do means no timer: EpTO rests. What differs from print is listed in docs/papers/epto.md.
+Follows decision 0058.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

@@ -2,6 +2,7 @@
 
 Records come in the peer's order, which has no effect before its cause. Where the peer itself lacks something it says so
 first; then another peer may have it, so this one's records are taken further only when no other one can be asked.
+Follows decision 0040.
 """
 
 import asyncio

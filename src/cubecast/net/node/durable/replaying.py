@@ -4,7 +4,7 @@ What a node delivers is appended to its log and handed to its subscribers in the
 deliveries are one sequence. A subscription with a beginning is a place in that sequence. While it is behind, it reads
 the log, a bounded piece per turn of the event loop, and lets live deliveries pass: they are in the log already. When a
 look at the log finds nothing more, it is live from that very step on. When its reader asks for a pause it stays where
-it is, holding nothing and nobody back, and reads on from there later.
+it is, holding nothing and nobody back, and reads on from there later. Follows decision 0021.
 """
 
 import asyncio
