@@ -113,6 +113,13 @@ class TestAlgorithm4:
         one.on_packet(0, 1, ball((1, 1, 1.0, 2)))
         assert one.waiting() == [] and rounds(one, 5) == []
 
+    @pytest.mark.parametrize(("expired", "copies"), [(Expired.ORDER, {(1, 1): 2}), (Expired.DROP, {})])
+    def test_what_every_receiver_would_drop_is_not_sent(self, expired: Expired, copies: dict[tuple[int, int], int]):
+        """Line 26."""
+        one = machine(replace(GLOBAL, expired=expired))
+        one.on_packet(0, 1, ball((1, 1, 1.0, 1)))
+        assert sent(one.on_timer(20.0, ROUND)) == copies
+
     def test_a_live_copy_replaces_an_expired_one(self):
         one = machine()
         one.on_packet(0, 1, ball((1, 1, 1.0, 2)))

@@ -34,7 +34,7 @@ def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
     for condition in dict.fromkeys(row["condition"] for row in rows):
         its = [row for row in rows if row["condition"] == condition]
         cells = [[row["system"], *(compared(row, name) for name in COMPARED)] for row in its]
-        yield Grid(condition.capitalize(), ["system", *COMPARED.values()], cells)
+        yield Grid(condition[0].upper() + condition[1:], ["system", *COMPARED.values()], cells)
 
 
 def _pictures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Part]:

@@ -14,6 +14,8 @@ PAGE = Path(__file__).with_name("page.html")
 STYLE = Path(web.__file__).parent / "static" / "style"
 MARKED = ("VALID", "VIOLATED", "UNKNOWN", "REFUSED", "reproduced", "explained", "differs")
 """Words the page gives a colour."""
+LONGEST_NAME = 30
+"""Of a name that is kept on one line."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def page(title: str, sections: Iterable[Section], origin: str = "", index: str =
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = cell
     environment.tests["is_number"] = is_number
+    environment.tests["is_whole"] = is_whole
     return environment.from_string(PAGE.read_text()).render(
         title=title,
         sections=list(sections),
@@ -141,3 +144,9 @@ def is_number(value: Any) -> bool:
     return (
         value is None or isinstance(value, Measured) or (isinstance(value, int | float) and not isinstance(value, bool))
     )
+
+
+def is_whole(value: Any) -> bool:
+    """A name that would be torn where it has a hyphen."""
+    text = getattr(value, "text", value)
+    return isinstance(text, str) and len(text) <= LONGEST_NAME and " " not in text

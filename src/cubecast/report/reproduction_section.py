@@ -3,14 +3,19 @@
 A row of the ledger leads to the figure of its place, and the figure says the command that makes it again.
 """
 
+import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from cubecast.report import plots
 from cubecast.report.document import Grid, Link, Part, Picture, Section, cell
 
-_LEDGER = ("quantity", "unit", "paper", "ours", "difference", "tolerance", "remark", "verdict")
+_LEDGER = ("paper", "ours", "tolerance", "verdict")
+OTHER_PAPERS = {"vcube-ps": ("vcube",)}
+"""What an experiment rests on besides the paper of its name."""
 X = "nodes"
 """The key of a figure's series that the others are drawn over."""
 
@@ -23,7 +28,9 @@ def reproduction_section(report: Mapping[str, Any]) -> Section:
         _summary("This reading", report),
         *(_summary(f"Reading {name}", ledger) for name, ledger in report["beside"].items()),
     ]
-    return Section(report["title"], text, [_ledger(report), *_reasons(report["rows"]), *_pictures(report)])
+    return Section(
+        report["title"], text, [_ledger(report), *_reasons(report["rows"]), *_corrections(report), *_pictures(report)]
+    )
 
 
 def _summary(name: str, ledger: Mapping[str, Any]) -> str:
@@ -36,22 +43,34 @@ def _ledger(report: Mapping[str, Any]) -> Grid:
     rows = [
         [
             row["claim"],
-            row["place"] if row["ours"] is None else Link(row["place"], f"#{_anchor(row['place'])}"),
+            _place(row),
+            f"{row['quantity']} ({row['unit']})",
             *(row[name] for name in _LEDGER),
             _interval(row),
+            row["remark"],
             *(values.get(row["claim"]) for values in others.values()),
             row["note"],
         ]
         for row in report["rows"]
     ]
     others_named = [f"ours, {name}" for name in others]
-    return Grid("The claims ledger", ["claim", "place", *_LEDGER, "95 % of", *others_named, "note"], rows)
+    return Grid(
+        "The claims ledger",
+        ["claim", "place", "quantity", *_LEDGER, "95 % interval", "remark", *others_named, "note"],
+        rows,
+    )
+
+
+def _place(row: Row) -> str | Link:
+    """On one line; a link where there is a picture of it."""
+    text = row["place"].replace(" ", "\u00a0")
+    return text if row["ours"] is None else Link(text, f"#{_anchor(row['place'])}")
 
 
 def _interval(row: Row) -> str:
     """Of our value; empty where it rests on one run, or all runs agree."""
     between = row.get("interval")
-    return "" if between is None else " … ".join(map(cell, between))
+    return "" if between is None else "\u00a0…\u00a0".join(map(cell, between))
 
 
 def _anchor(place: str) -> str:
@@ -70,6 +89,21 @@ def _reasons(rows: Sequence[Row]) -> Iterator[Part]:
     ]
     if reasons:
         yield Grid("Why claims are missed", ["claim", "verdict", "explanation"], reasons)
+
+
+def _corrections(report: Mapping[str, Any]) -> Iterator[Part]:
+    """Where the programs are not as printed, and the test that shows why."""
+    papers = (report["experiment"], *OTHER_PAPERS.get(report["experiment"], ()))
+    rows = [[row["place"], row["correction"], row["test"]] for row in corrections() if row["paper"] in papers]
+    if rows:
+        yield Grid("Corrections to the paper", ["place", "here", "shown by"], rows)
+
+
+@cache
+def corrections() -> list[dict[str, str]]:
+    """What is marked as a deviation in the code, for people who read about the papers."""
+    text = files("cubecast.report").joinpath("corrections.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
 
 
 def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
