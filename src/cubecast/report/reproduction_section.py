@@ -14,8 +14,6 @@ from cubecast.report import plots
 from cubecast.report.document import Grid, Link, Part, Picture, Section, cell
 
 _LEDGER = ("paper", "ours", "tolerance", "verdict")
-OTHER_PAPERS = {"vcube-ps": ("vcube",)}
-"""What an experiment rests on besides the paper of its name."""
 X = "nodes"
 """The key of a figure's series that the others are drawn over."""
 
@@ -93,8 +91,11 @@ def _reasons(rows: Sequence[Row]) -> Iterator[Part]:
 
 def _corrections(report: Mapping[str, Any]) -> Iterator[Part]:
     """Where the programs are not as printed, and the test that shows why."""
-    papers = (report["experiment"], *OTHER_PAPERS.get(report["experiment"], ()))
-    rows = [[row["place"], row["correction"], row["test"]] for row in corrections() if row["paper"] in papers]
+    rows = [
+        [f"{row['paper']}, {row['place']}", row["correction"], row["test"]]
+        for row in corrections()
+        if row["experiment"] == report["experiment"]
+    ]
     if rows:
         yield Grid("Corrections to the paper", ["place", "here", "shown by"], rows)
 
