@@ -458,10 +458,14 @@ class LiveNode:
         self._call("on_peer_down", peer)
 
     def _on_suspect(self, peer: NodeId | None) -> None:
-        """Worth a warning, unless its goodbye comes a moment later than the news of it."""
+        """Worth a warning, unless its goodbye comes a moment after the news of it, or it was a life it had earlier."""
 
         def tell() -> None:
-            if peer not in self._peers.left and not self._closed:
+            if self._closed or peer in self._peers.left:
+                return
+            if peer in self.inspector.living:
+                log.info("node %s is here; an earlier life of it is held faulty", peer, extra={"peer": peer})
+            else:
                 log.warning("node %s is held faulty", peer, extra={"peer": peer})
 
         asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
