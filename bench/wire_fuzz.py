@@ -20,7 +20,7 @@ from cubecast.ids import MessageId, Topic
 from cubecast.net.links.framing import HEADER, framed
 from cubecast.net.links.handshake import MAGIC, OLDEST_VERSION, VERSION, Greeting, JoinRequest, Place, encode
 from cubecast.net.links.loop import run
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.port.port import GapNotice, Logged
 from cubecast.net.port.since import PublisherCut
 from cubecast.net.settings.config import NodeConfig

@@ -338,7 +338,7 @@ def test_when_no_node_is_left_what_was_not_sent_is_not_published_and_said_so(tmp
 
 @pytest.mark.parametrize("kind", ["node", "thin client"])
 def test_closing_while_a_publication_is_waited_for_does_not_say_that_it_did_not_happen(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr("cubecast.net.node.live_node.CLOSING_TIME", 0.05)
+    monkeypatch.setattr("cubecast.net.live_node.CLOSING_TIME", 0.05)
 
     async def main():
         async with Node(**FAST) as founder, Node(join=[founder.address], **FAST) as node:

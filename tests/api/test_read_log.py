@@ -12,8 +12,8 @@ from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten, NotK
 from cubecast.log.segments import segment_path
 from cubecast.net.gateway.gateway import Gateway
 from cubecast.net.gateway.messages import ReadLog, encode
-from cubecast.net.links.framing import MAX_FRAME
 from cubecast.net.port import ranges
+from cubecast.net.settings.bounds import MAX_FRAME
 from support.cluster import cluster
 from support.logs import flip
 from support.running import run, until

@@ -120,7 +120,7 @@ def test_the_list_of_commands_loads_nothing_but_itself(plain: PlainInstall):
 def test_a_node_loads_neither_tables_nor_other_protocols_nor_the_web(plain: PlainInstall):
     """Sixteen that start at once on two cores wait for this."""
     loaded = plain.evaluate(WHAT_A_NODE_LOADS)
-    assert isinstance(loaded, list) and "cubecast.net.node.live_node" in loaded
+    assert isinstance(loaded, list) and "cubecast.net.live_node" in loaded
     others = ("rich", "aiohttp", "cubecast.protocol.epidemic", "cubecast.protocol.brokers", "cubecast.report")
     assert not [name for name in loaded if name.startswith(others)]
 

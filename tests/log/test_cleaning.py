@@ -4,9 +4,9 @@ import pytest
 
 from cubecast.log import cleaning, segments
 from cubecast.log.check import check_log
-from cubecast.log.retention import Retention
 from cubecast.log.segments import segment_numbers
 from cubecast.log.store import Store
+from cubecast.net.settings.config import Retention
 from support.logs import batch, everything, fill, payloads
 from support.running import run, until
 

@@ -5,9 +5,9 @@ from time import time
 import pytest
 
 from cubecast.errors import BadInput, Forgotten
-from cubecast.log.retention import STEP, Retention
+from cubecast.log.retention import STEP
 from cubecast.log.store import Store
-from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.config import NodeConfig, Retention
 from support.logs import batch, everything, fill, payloads
 from support.running import run, until
 

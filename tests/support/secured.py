@@ -15,7 +15,7 @@ from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Unreachable
 from cubecast.net.links.framing import Splitter, framed
 from cubecast.net.links.login import Login
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.security.tokens import digest, new_token
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.security import TlsSettings

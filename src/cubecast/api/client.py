@@ -16,8 +16,8 @@ from cubecast.api.message import Gap, Message
 from cubecast.api.requests import Handler, Requests, Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
+from cubecast.headers import Headers
 from cubecast.net.port.chunks import pieces
-from cubecast.net.port.headers import Headers
 from cubecast.net.port.port import Port
 from cubecast.net.port.ranges import TopicLog, Wanted
 from cubecast.net.port.since import PublisherCut, Since, from_cut, start

@@ -3,7 +3,7 @@
 Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
 bytes that happen to begin with the mark, and empty ones. The network never looks inside, so a foreign or garbled
 envelope is found where it is opened, by whoever reads the message, and stops nobody else. In front of all this may be
-the name of the client that published it, put there by its node where security is enabled (`net.port.stamp`).
+the name of the client that published it, put there by its node where security is enabled (`headers`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -15,8 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from cubecast.errors import BadInput, RemoteProtocolError
-from cubecast.net.port.headers import HEADED, MARK, Headers, HeaderValue, checked
-from cubecast.net.port.stamp import OPENING, split
+from cubecast.headers import HEADED, MARK, OPENING, Headers, HeaderValue, checked, split
 
 BYTES: Final = 0
 TEXT: Final = 1

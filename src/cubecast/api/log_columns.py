@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cubecast.api import envelope
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.port.headers import HeaderValue
+from cubecast.headers import HeaderValue
 from cubecast.net.port.ranges import LoggedBatch
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import msgspec
 
 from cubecast.api import envelope
 from cubecast.errors import Closed, RemoteProtocolError
+from cubecast.headers import HeaderValue
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.port.headers import HeaderValue
 
 
 class Replier(Protocol):

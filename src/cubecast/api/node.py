@@ -5,7 +5,7 @@ from typing import Any, Self, Unpack
 from cubecast.api.client import Client
 from cubecast.api.node_settings import NodeSettings
 from cubecast.errors import BadInput
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.resolve import BadSettings, Sources, resolve
 

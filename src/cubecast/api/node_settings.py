@@ -5,7 +5,7 @@ from os import PathLike
 from typing import TypeAlias, TypedDict
 
 from cubecast.addresses import Address
-from cubecast.log.retention import Retention
+from cubecast.net.settings.config import Retention
 from cubecast.net.settings.security import Limits, TlsSettings
 
 AddressLike: TypeAlias = str | Address

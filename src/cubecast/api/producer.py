@@ -23,12 +23,12 @@ from typing import TypeAlias
 from cubecast.addresses import Address
 from cubecast.api.envelope import seal
 from cubecast.errors import BadInput, Closed, CubecastError, Fenced, OutcomeUnknown, Unreachable
+from cubecast.headers import HeaderValue
 from cubecast.log.numbered import HEADER, stamp
 from cubecast.net.gateway.client import ClientPort
 from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.port.chunks import pieces
-from cubecast.net.port.headers import HeaderValue
-from cubecast.net.port.producers import ProducerState
+from cubecast.net.port.port import ProducerState
 
 CONNECT_TIME = 2.0
 POLL = 0.1

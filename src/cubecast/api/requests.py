@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cubecast.api.envelope import seal
 from cubecast.api.message import Batch, Message
 from cubecast.errors import BadInput, Closed, CubecastError, NoResponder, RemoteProtocolError, RequestFailed
-from cubecast.net.port.headers import Headers
+from cubecast.headers import Headers
 
 if TYPE_CHECKING:
     from cubecast.api.client import Client

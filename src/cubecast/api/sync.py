@@ -23,10 +23,10 @@ from cubecast.api.message import Batch, Gap, Message
 from cubecast.api.requests import Service
 from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed
+from cubecast.headers import Headers
 from cubecast.net.gateway.client import complain, warn
 from cubecast.net.gateway.outbox import Uncertain
 from cubecast.net.links.login import NOTHING, Login
-from cubecast.net.port.headers import Headers
 from cubecast.net.port.ranges import TopicLog
 from cubecast.net.port.since import PublisherCut
 

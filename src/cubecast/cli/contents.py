@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from cubecast.errors import BadInput
-from cubecast.net.port.headers import HeaderValue, checked
+from cubecast.headers import HeaderValue, checked
 
 _OPTIONS = (
     click.option(

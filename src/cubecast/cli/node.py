@@ -9,7 +9,7 @@ import click
 from cubecast.cli.node_options import node_options, sources
 from cubecast.net.daemon import serve
 from cubecast.net.links.loop import run
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.resolve import resolve
 

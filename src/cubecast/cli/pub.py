@@ -10,8 +10,8 @@ from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, print_json
 from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.errors import BadInput
+from cubecast.headers import Headers
 from cubecast.net.links.loop import run
-from cubecast.net.port.headers import Headers
 from cubecast.patterns import check_topic
 
 EXAMPLE = """

@@ -10,8 +10,8 @@ from cubecast.cli.common import print_json, say
 from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.cli.messages import as_json, as_text
 from cubecast.errors import CubecastError
+from cubecast.headers import Headers
 from cubecast.net.links.loop import run
-from cubecast.net.port.headers import Headers
 from cubecast.patterns import check_topic
 
 EXAMPLE = """

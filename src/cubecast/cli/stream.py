@@ -17,8 +17,8 @@ from cubecast.cli.contents import Contents, content_options, parsed_headers
 from cubecast.cli.messages import as_json, as_text
 from cubecast.cli.node_options import node_options, sources
 from cubecast.errors import BadInput, Closed
+from cubecast.headers import Headers
 from cubecast.net.links.loop import run
-from cubecast.net.port.headers import Headers
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.resolve import resolve
 from cubecast.patterns import check_topic

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from cubecast.errors import DamagedLog
+from cubecast.headers import attributes_of
 from cubecast.ids import Topic
 from cubecast.log.record import Entry, messages_in, row_checksum
-from cubecast.net.port.headers import attributes_of
 
 HEADER: Final = "cubecast-producer"
 """Holds the producer's name, a number sign, and the message's number on its topic, from 1."""

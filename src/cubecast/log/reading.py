@@ -13,8 +13,7 @@ from time import time
 from typing import Protocol, TypeVar
 
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Packed, Record, make_tuple
-from cubecast.net.port.port import Logged
+from cubecast.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Logged, Packed, Record, make_tuple
 
 RECENT = 2 << 20
 """Bytes of the newest records that are kept in memory at most: whoever is nearly live gets there in one step."""

@@ -32,6 +32,15 @@ _decode_block = msgspec.msgpack.Decoder(list[bytes]).decode
 _decode_packet = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
+class Logged(NamedTuple):
+    """Where a batch stands in the log of its node."""
+
+    offset: int
+    """Of the first message; those of a topic have no holes, and mean nothing at another node."""
+    at: float
+    """When the node delivered it, in seconds since 1970 by its clock."""
+
+
 class Record(NamedTuple):
     """Messages of one publisher with consecutive counters, at consecutive offsets of their topic."""
 

@@ -1,14 +1,12 @@
 """How much of a topic is kept, and forgetting the rest a little at a time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from cubecast.ids import Topic
 from cubecast.log.cleaning import Cleaner
 from cubecast.log.index import Account, Index
 from cubecast.log.ledger import Ledger
-from cubecast.net.settings.fields import setting
 from cubecast.patterns import matcher
 
 STEP = 500
@@ -17,20 +15,15 @@ FREED = 2_000
 """Pages given back to the file system at a time."""
 
 
-@dataclass(frozen=True)
-class Retention:
+class Limits(Protocol):
     """What exceeds one of these is forgotten, oldest first, whole batches at a time; 0 sets no limit."""
 
-    max_bytes: int = setting(0, least=0, unit="bytes")
-    """Bytes of a topic's batches on the disk."""
-    max_age: float = setting(0.0, least=0, unit="seconds")
-    """How long a message is kept."""
-    max_messages: int = setting(0, least=0)
-    """Messages of a topic; those of the oldest batch stay together, so it may be a few more."""
-
     @property
-    def is_endless(self) -> bool:
-        return not (self.max_bytes or self.max_age or self.max_messages)
+    def max_bytes(self) -> int: ...
+    @property
+    def max_age(self) -> float: ...
+    @property
+    def max_messages(self) -> int: ...
 
 
 class Kept(NamedTuple):
@@ -43,15 +36,15 @@ class Kept(NamedTuple):
 class Janitor:
     """Used in the writer's thread."""
 
-    def __init__(self, rules: Mapping[str, Retention]) -> None:
+    def __init__(self, rules: Mapping[str, Limits]) -> None:
         self._rules = [(matcher(pattern), rule) for pattern, rule in rules.items()]
-        self._by_topic: dict[Topic, Retention | None] = {}
+        self._by_topic: dict[Topic, Limits | None] = {}
         self._cleaner = Cleaner()
 
-    def rule(self, topic: Topic) -> Retention | None:
+    def rule(self, topic: Topic) -> Limits | None:
         if topic not in self._by_topic:
             found = next((rule for matches, rule in self._rules if matches(topic)), None)
-            self._by_topic[topic] = None if found is None or found.is_endless else found
+            self._by_topic[topic] = found if found is not None and _limits(found) else None
         return self._by_topic[topic]
 
     def sweep(self, ledger: Ledger, now: float) -> tuple[list[Kept], bool]:
@@ -70,7 +63,7 @@ class Janitor:
         return changed, cleaned or bool(changed)
 
 
-def _excess(index: Index, account: Account, rule: Retention, now: float) -> tuple[int, int]:
+def _excess(index: Index, account: Account, rule: Limits, now: float) -> tuple[int, int]:
     """The first offset to keep, and the bytes before it; at most a step ahead."""
     first, left = account.first, account.bytes
     query = "SELECT offset, count, at, length FROM batches WHERE topic=? AND offset>=? ORDER BY offset LIMIT ?"
@@ -83,3 +76,8 @@ def _excess(index: Index, account: Account, rule: Retention, now: float) -> tupl
             break
         first, left = end, left - size
     return first, account.bytes - left
+
+
+def _limits(rule: Limits) -> bool:
+    """Does it limit anything?"""
+    return bool(rule.max_bytes or rule.max_age or rule.max_messages)

@@ -28,7 +28,7 @@ from cubecast.log.pending import Pending
 from cubecast.log.reader import Reader
 from cubecast.log.record import Cut, Damage, Entry, Packed, Record, Run, make_tuple, pack
 from cubecast.log.recovery import Opened, open_log
-from cubecast.log.retention import Janitor, Kept, Retention
+from cubecast.log.retention import Janitor, Kept, Limits
 from cubecast.log.shelf import NOTHING, Shelf
 from cubecast.log.writer import Writer
 
@@ -44,7 +44,7 @@ Read = TypeVar("Read", Record, Entry)
 
 
 class Store:
-    def __init__(self, directory: Path, opened: Opened, budget: int, retention: Mapping[str, Retention]) -> None:
+    def __init__(self, directory: Path, opened: Opened, budget: int, retention: Mapping[str, Limits]) -> None:
         self.directory, self.identity = directory, opened.identity
         self._accounts = opened.ledger.index.accounts
         self._loop = asyncio.get_running_loop()
@@ -69,7 +69,7 @@ class Store:
         *,
         budget: int = BUDGET,
         quota: int = 0,
-        retention: Mapping[str, Retention] | None = None,
+        retention: Mapping[str, Limits] | None = None,
     ) -> "Store":
         """BadInput when the directory is in use or holds something else."""
         store = cls(directory, await asyncio.to_thread(open_log, directory), budget, retention or {})
@@ -186,7 +186,7 @@ class Store:
 
     # Forgetting
 
-    def retain(self, retention: Mapping[str, Retention]) -> None:
+    def retain(self, retention: Mapping[str, Limits]) -> None:
         """By these rules from now on."""
         self._janitor = Janitor(retention)
         if retention and not self._sweeps:

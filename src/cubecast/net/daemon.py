@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from time import monotonic_ns
 
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.logs import set_up
 from cubecast.net.settings.reloading import Reloader

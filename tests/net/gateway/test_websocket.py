@@ -25,11 +25,11 @@ from cubecast.net.gateway.messages import (
     Taken,
     encode,
 )
-from cubecast.net.links.framing import MAX_FRAME
 from cubecast.net.links.handshake import MAGIC, VERSION, ClientGreeting, JoinRequest, Refused
 from cubecast.net.links.handshake import encode as encode_opening
-from cubecast.net.security.origins import Origins, check_origin
 from cubecast.net.security.policy import Policy
+from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.exposure import Origins, check_origin
 from cubecast.net.settings.security import Limits
 from support.running import run, until
 from support.websockets import endpoint, greeting, readers_only, visitor

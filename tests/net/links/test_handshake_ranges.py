@@ -22,8 +22,8 @@ from cubecast.net.links.handshake import (
     decode_opening,
     encode,
 )
+from cubecast.net.live_node import LiveNode
 from cubecast.net.members.memory import last_incarnation
-from cubecast.net.node.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from support.cluster import FAST
 from support.running import run, until

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.security import Limits
 

@@ -18,7 +18,7 @@ from cubecast.net.links.handshake import (
     decode_answer,
     encode,
 )
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from support.cluster import FAST
 from support.running import run

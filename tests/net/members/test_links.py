@@ -7,9 +7,9 @@ import pytest
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, Unreachable
 from cubecast.net.links.handshake import Place, Refused
+from cubecast.net.live_node import LiveNode
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.joining import Admission, apply_for_a_place
-from cubecast.net.node.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from support.cluster import FAST, cluster
 from support.ports import free_addresses
@@ -117,7 +117,7 @@ def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
             return await apply_for_a_place(config, instance, attempt, secure)
 
         monkeypatch.setattr(Directory, "objection", taken)
-        monkeypatch.setattr("cubecast.net.node.live_node.apply_for_a_place", apply)
+        monkeypatch.setattr("cubecast.net.live_node.apply_for_a_place", apply)
         await cid.start()
         assert lost and cid.place.node != lost[0] and kept == [False, False]
         await until(lambda: bob.link_to(cid.place.node) is not None and lost[0] not in bob.machine.living)

@@ -3,8 +3,8 @@
 import pytest
 
 from cubecast.errors import BadInput
+from cubecast.net.live_node import LiveNode
 from cubecast.net.members.memory import last_incarnation, remember
-from cubecast.net.node.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from support.cluster import FAST
 from support.running import run

@@ -7,7 +7,7 @@ import pytest
 from cubecast.api.node import Node
 from cubecast.errors import BadInput, Closed
 from cubecast.net.gateway.client import ClientPort
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from support.cluster import FAST
 from support.running import run, until

@@ -9,9 +9,9 @@ import pytest
 from cubecast.check import check_directory
 from cubecast.check.verdict import Verdict
 from cubecast.errors import BadInput
+from cubecast.net.live_node import LiveNode
 from cubecast.net.members import memory
 from cubecast.net.node import input_log
-from cubecast.net.node.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.report.live_tracing import collect_journals
 from cubecast.trace import journal

@@ -4,7 +4,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.node.local_port import LARGE, LocalPort
 from cubecast.net.settings.config import MAX_PAYLOAD, NodeConfig
 from cubecast.protocol.cubecast import Cubecast, Parameters

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from cubecast.net.observe.log_lines import BURST, MOST_KINDS, WINDOW, JsonLines, Repeats, TextLines
+from cubecast.net.settings.logs import BURST, MOST_KINDS, WINDOW, JsonLines, Repeats, TextLines
 from support.cluster import cluster
 from support.commands import running, running_node
 from support.running import run

@@ -9,6 +9,7 @@ import pytest
 from cubecast.api import envelope
 from cubecast.api.connect import connect
 from cubecast.errors import RemoteProtocolError
+from cubecast.headers import stamp, stamped, without_stamps
 from cubecast.net.gateway.messages import Publish, Subscribe
 from cubecast.net.gateway.messages import encode as said
 from cubecast.net.links.calling import call
@@ -27,8 +28,7 @@ from cubecast.net.links.handshake import (
 from cubecast.net.links.login import Login
 from cubecast.net.links.tls import TlsContext, client_context
 from cubecast.net.links.tls_dialling import Dialling
-from cubecast.net.node.live_node import LiveNode
-from cubecast.net.port.stamp import stamp, stamped, without_stamps
+from cubecast.net.live_node import LiveNode
 from cubecast.net.security.tokens import digest, new_token
 from cubecast.net.settings.config import MAX_PAYLOAD, NodeConfig
 from cubecast.protocol.cubecast.packets import Wave

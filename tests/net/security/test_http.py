@@ -57,7 +57,6 @@ def test_admins_are_let_in_and_everybody_is_told_of_the_health(tls):
             assert security.web_tls(here) is None, "for this machine alone"
             context = security.web_tls(Address("192.0.2.1", 443)) if tls else None
             scene.node.web = WebServer(scene.node, here, tls=context)
-            security.guard(scene.node.web.gate)
             await scene.node.web.open()
             assert (await _get(scene, "/healthz", None, tls))[0] == 200
             assert (await _get(scene, "/nowhere", None, tls))[0] == 401

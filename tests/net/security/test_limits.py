@@ -14,7 +14,7 @@ from cubecast.errors import BadInput, CubecastError
 from cubecast.net.gateway.messages import Publish, StatusRequest, Subscribe, Unsubscribe
 from cubecast.net.gateway.messages import encode as said
 from cubecast.net.links import listener
-from cubecast.net.links.framing import HEADER, MAX_FRAME, framed
+from cubecast.net.links.framing import HEADER, framed
 from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
 from cubecast.net.links.login import Login
 from cubecast.net.links.tls import client_context
@@ -22,6 +22,7 @@ from cubecast.net.links.unauthenticated import Strangers
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.handshakes import ADDRESSES_REMEMBERED, Handshakes
 from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.settings.bounds import MAX_FRAME
 from cubecast.net.settings.security import Limits
 from support.certificates import certificates
 from support.running import run, until

@@ -9,7 +9,7 @@ from cubecast.api.connect import connect
 from cubecast.api.message import Gap
 from cubecast.errors import BadInput
 from cubecast.net.links.login import Login
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.security.certificates import Authority, Subject
 from cubecast.net.security.trust import Trust
 from cubecast.net.settings.config import NodeConfig

@@ -8,8 +8,8 @@ from cubecast.addresses import Address
 from cubecast.api.connect import connect
 from cubecast.api.node import Node
 from cubecast.net.links.login import Login
+from cubecast.net.live_node import LiveNode
 from cubecast.net.members.security import Security
-from cubecast.net.node.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.web.server import WebServer
 from support.certificates import certificates

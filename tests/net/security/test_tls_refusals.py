@@ -10,7 +10,7 @@ from cubecast.errors import BadInput, Unreachable
 from cubecast.net.links.handshake import MAGIC, VERSION, Greeting, JoinRequest, Place, Refused, decode_answer, encode
 from cubecast.net.links.login import Login
 from cubecast.net.links.tls import client_context
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.security import TlsSettings
 from support.certificates import certificates

@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.node.outgoing import ENOUGH
+from cubecast.net.settings.bounds import FULL_BATCH
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.fields import leaves
 from cubecast.protocol.families import DEFAULT_PROTOCOL, find
@@ -33,7 +33,7 @@ HERE = Address("10.0.0.7", 7400)
         *(({name: 0}, f"{name} must be") for name in ("window", "max_batch", "max_batch_bytes", "retry", "patience")),
         ({"eager": -1}, "eager must be"),
         ({"max_clients": -1}, "max_clients must be"),
-        ({"max_batch": ENOUGH + 1}, "max_batch must be"),
+        ({"max_batch": FULL_BATCH + 1}, "max_batch must be"),
         ({"retry": float("nan")}, "retry must be"),
         ({"patience": float("inf")}, "patience must be"),
         ({"round_length": 2.0, "patience": 3.0}, "two rounds"),
@@ -76,7 +76,7 @@ def test_protocols_and_parameters_that_cannot_be_are_refused(settings, told):
         NodeConfig(**settings)
 
 
-@pytest.mark.parametrize("most", [1, ENOUGH])
+@pytest.mark.parametrize("most", [1, FULL_BATCH])
 def test_the_smallest_and_the_largest_batches_work(most):
     async def main():
         async with cluster(2, max_batch=most) as (ann, bob), bob.subscribe("t", gaps="raise") as heard:

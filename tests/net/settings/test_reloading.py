@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.log.retention import Retention
-from cubecast.net.node.live_node import LiveNode
-from cubecast.net.settings.config import NodeConfig
+from cubecast.net.live_node import LiveNode
+from cubecast.net.settings.config import NodeConfig, Retention
 from cubecast.net.settings.logs import Logging, set_up
 from cubecast.net.settings.reloading import Reloader, taking
 from cubecast.net.settings.resolve import Sources, resolve

@@ -7,7 +7,7 @@ import pytest
 
 from cubecast.api.node import Node
 from cubecast.net.node.status import MOST_TOPICS
-from cubecast.net.observe import views
+from cubecast.net.web import views
 from cubecast.protocol.cubecast import inspection
 from support.asking import HTTP, ask, ask_json
 from support.cluster import cluster

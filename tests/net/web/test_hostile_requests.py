@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from cubecast.net.observe.log_lines import JsonLines
+from cubecast.net.settings.logs import JsonLines
 from support.cluster import cluster
 from support.running import run
 

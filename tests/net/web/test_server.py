@@ -10,9 +10,9 @@ import pytest
 from cubecast.addresses import Address
 from cubecast.api.node import Node
 from cubecast.errors import BadInput
-from cubecast.net.node.live_node import LiveNode
-from cubecast.net.security.listening import is_loopback
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.exposure import is_loopback
 from cubecast.net.settings.security import Limits
 from support.asking import HTTP, ask, ask_at, ask_json
 from support.cluster import FAST, cluster

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 
 Order = Callable[[dict[str, Any]], Awaitable[None]]
 

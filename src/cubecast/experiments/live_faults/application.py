@@ -18,7 +18,7 @@ from cubecast.experiments.live_faults.member import Member, Reader, resident, se
 from cubecast.ids import MessageId, Topic
 from cubecast.log import reading
 from cubecast.net.links.loop import run
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.port.port import COMPLETE, GapNotice, Logged, Run
 
 

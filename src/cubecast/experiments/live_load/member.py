@@ -10,7 +10,7 @@ from cubecast.api.message import Batch
 from cubecast.experiments.live_load.load import Load
 from cubecast.experiments.live_load.talker import MOST_AT_ONCE, Talker
 from cubecast.net.links.loop import run
-from cubecast.net.node.live_node import LiveNode
+from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 
 TOPIC = "chat"

@@ -48,8 +48,7 @@ from cubecast.net.gateway.remote_subscriptions import RemoteSubscriptions
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.dialling import Dialler
 from cubecast.net.links.login import NOTHING, Login
-from cubecast.net.port.port import Sink
-from cubecast.net.port.producers import ProducerState
+from cubecast.net.port.port import ProducerState, Sink
 from cubecast.net.port.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.port.since import PublisherCut, Since
 from cubecast.net.settings.config import MAX_PAYLOAD

@@ -49,8 +49,7 @@ from cubecast.net.links.connection import Traffic
 from cubecast.net.links.slices import Slices
 from cubecast.net.node.status import fitting
 from cubecast.net.port.chunks import weight
-from cubecast.net.port.port import NodePort
-from cubecast.net.port.producers import ProducerState
+from cubecast.net.port.port import NodePort, ProducerState
 from cubecast.net.port.since import FromCut, Since
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.holdings import CUT_ENTRY, FILTER_CHARACTER, SUBSCRIPTION, Holdings, Share

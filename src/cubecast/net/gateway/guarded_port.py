@@ -10,14 +10,13 @@ from itertools import islice
 from typing import Any
 
 from cubecast.errors import CubecastError, NotPermitted
+from cubecast.headers import stamp, stamped
 from cubecast.ids import Topic
 from cubecast.net.links.slices import Step
 from cubecast.net.port.chunks import weight
-from cubecast.net.port.port import NodePort, Sink
-from cubecast.net.port.producers import ProducerState
+from cubecast.net.port.port import NodePort, ProducerState, Sink
 from cubecast.net.port.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.port.since import PublisherCut, Since
-from cubecast.net.port.stamp import stamp, stamped
 from cubecast.net.security.buckets import Bucket
 from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
 from cubecast.net.security.topic_shares import TopicShares

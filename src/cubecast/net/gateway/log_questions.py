@@ -28,7 +28,7 @@ from cubecast.net.gateway.messages import (
     ReadLog,
     RegisterProducer,
 )
-from cubecast.net.port.producers import ProducerState
+from cubecast.net.port.port import ProducerState
 from cubecast.net.port.ranges import LogPiece, TopicLog, Wanted
 from cubecast.net.port.since import PublisherCut, from_cut
 

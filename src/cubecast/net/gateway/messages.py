@@ -9,8 +9,7 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.port.port import Run
-from cubecast.net.port.producers import ProducerState
+from cubecast.net.port.port import ProducerState, Run
 from cubecast.net.port.ranges import ALL, LogPiece, Wanted
 from cubecast.net.port.since import Since
 

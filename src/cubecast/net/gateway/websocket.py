@@ -16,7 +16,6 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.net.gateway.clients import Clients
 from cubecast.net.gateway.gateway import FULL_FOR, Gateway
 from cubecast.net.gateway.websocket_link import MOST_TOGETHER, WebSocketLink
-from cubecast.net.links.framing import MAX_FRAME
 from cubecast.net.links.handshake import (
     NOT_READY,
     Challenge,
@@ -28,8 +27,9 @@ from cubecast.net.links.handshake import (
 )
 from cubecast.net.links.unauthenticated import Strangers
 from cubecast.net.members.admission import admit
-from cubecast.net.security.origins import Origins
 from cubecast.net.security.policy import Policy
+from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.exposure import Origins
 from cubecast.net.settings.security import Limits
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,10 @@ from hashlib import sha256
 from typing import Any, Final, cast
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.links.framing import HEADER_BYTES, MAX_FRAME, Splitter, header
+from cubecast.net.links.framing import HEADER_BYTES, Splitter, header
 from cubecast.net.links.slices import Slices
 from cubecast.net.links.turn import Turn
+from cubecast.net.settings.bounds import MAX_FRAME
 
 DEFAULT_BUDGET: Final = 32 << 20
 FULL_ABOVE: Final = 1 << 20

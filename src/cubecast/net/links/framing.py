@@ -10,11 +10,10 @@ from typing import Final
 
 from cubecast.checksums import checksum
 from cubecast.errors import RemoteProtocolError
+from cubecast.net.settings.bounds import MAX_FRAME
 
 HEADER: Final = Struct(">IIQ")
 HEADER_BYTES: Final = 16
-MAX_FRAME: Final = (1 << 20) + (1 << 17)
-"""A largest packet with its envelope."""
 _INVERTED: Final = 0xFFFFFFFF
 _TLS: Final = 0x1603
 """How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import ID_LIMIT
+from cubecast.net.settings.bounds import MAX_DIMENSION
 
-MAX_DIMENSION = 13
 MOST_PLACES = 1 << MAX_DIMENSION
 """That a node remembers, whatever ids there are."""
 VERSION = 1

@@ -12,7 +12,7 @@ from cubecast.errors import BadInput
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.handshake import MAGIC, OLDEST_VERSION, VERSION, Challenge, ClientGreeting, Proof
 from cubecast.net.links.tls_dialling import Dialling, for_client
-from cubecast.net.security.listening import is_loopback
+from cubecast.net.settings.exposure import is_loopback
 from cubecast.net.settings.security import TlsSettings
 
 TOKEN, TOKEN_FILE = "CUBECAST_TOKEN", "CUBECAST_TOKEN_FILE"

@@ -15,7 +15,7 @@ from cubecast.net.security.identity import Identity, identities, uris_of
 from cubecast.net.settings.security import TlsSettings
 
 if TYPE_CHECKING:
-    from cubecast.net.members.security import Security
+    from cubecast.net.links.tls import TlsContext
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Dialling:
         return one
 
 
-def for_node(security: "Security", cluster: str) -> Dialling | None:
+def for_node(tls: "TlsContext | None", cluster: str) -> Dialling | None:
     """With the files that are in force now."""
-    return None if security.tls is None else Dialling(security.tls.dialling, cluster)
+    return None if tls is None else Dialling(tls.dialling, cluster)
 
 
 def for_client(settings: TlsSettings | None, cluster: str, *, check_hostname: bool = True) -> Dialling | None:

@@ -305,7 +305,7 @@ class Peers:
             raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me, self._protocol)
         address = self._dial_through.get(node) or Address.parse(place.address)
-        secure = for_node(self._security, self._cluster)
+        secure = for_node(self._security.tls, self._cluster)
         connection, answer = await call(address, greeting, budget=self._budget, secure=secure)
         if isinstance(answer, Refused):
             connection.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.net.links.connection import Connection
-from cubecast.net.links.framing import MAX_FRAME, framed
+from cubecast.net.links.framing import framed
 from cubecast.net.links.handshake import (
     NOT_READY,
     Accepted,
@@ -31,6 +31,7 @@ from cubecast.net.members.admission import OPEN_VISITOR, Visitor, admit, prove
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
 from cubecast.net.members.security import Security
+from cubecast.net.settings.bounds import MAX_FRAME
 from cubecast.net.settings.config import NodeConfig
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ from cubecast.net.links.handshake import Greeting, JoinRequest, Refused
 from cubecast.net.members.admission import node_identity, node_objection
 from cubecast.net.security.handshakes import Handshakes
 from cubecast.net.security.identity import Identity
-from cubecast.net.security.listening import is_loopback
 from cubecast.net.security.policy import OPEN, Policy
 from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.exposure import is_loopback
 from cubecast.protocol.families import find
 
 if TYPE_CHECKING:
     from cubecast.net.links.tls import Pages, TlsContext
-    from cubecast.net.web.access import Gate
 
 log = logging.getLogger(__name__)
 
@@ -96,12 +95,6 @@ class Security:
     def web_tls(self, address: Address) -> "Pages | None":
         """For pages; those of this machine for itself (health checks, mostly) are served in the clear."""
         return None if self.tls is None or is_loopback(address.host) else self.tls.pages
-
-    def guard(self, gate: "Gate") -> None:
-        """Let the policy decide about requests over HTTP."""
-        from cubecast.net.web.policy_gate import decide  # brings a web server along
-
-        gate.decide = lambda request, need: decide(self.policy, request, need)
 
     def objection(self, connection: Connection, opening: Greeting | JoinRequest) -> Refused | None:
         """Why a caller may not be the node it wants to be. A member is not asked what it may do, so a policy is worth

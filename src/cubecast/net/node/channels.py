@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from cubecast.errors import BadInput, NotKept
+from cubecast.headers import attributes_of
 from cubecast.ids import Topic
 from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.subscriptions import Subscription, Subscriptions
-from cubecast.net.port.headers import attributes_of
 from cubecast.net.port.port import Sink
 from cubecast.net.port.since import Since
 from cubecast.patterns import is_pattern

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from cubecast.errors import CubecastError
+from cubecast.headers import attributes_of
 from cubecast.ids import MessageId, Topic
 from cubecast.net.port.chunks import runs
-from cubecast.net.port.headers import attributes_of
 from cubecast.net.port.port import GapNotice, Logged, Sink
 from cubecast.net.port.since import PublisherCut
 from cubecast.protocol.filters import Filter, MatchingIndex

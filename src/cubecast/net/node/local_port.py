@@ -11,11 +11,11 @@ from cubecast.addresses import Address
 from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, Topic
 from cubecast.log.reading import History
-from cubecast.net.links.login import Login
 from cubecast.net.links.turn import Turn
 from cubecast.net.node.channels import Channels
+from cubecast.net.node.durable.producers import Producers
 from cubecast.net.node.durable.recorder import Recorder
-from cubecast.net.node.durable.refill import Surroundings
+from cubecast.net.node.durable.refill import Dial, Surroundings
 from cubecast.net.node.durable.replaying import Replay
 from cubecast.net.node.filtering import FilteredSink
 from cubecast.net.node.following import Following
@@ -23,8 +23,7 @@ from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.pacing import Departures, processor_waits
 from cubecast.net.node.status import MOST_SHOWN
 from cubecast.net.node.subscriptions import NOBODY, Subscriptions
-from cubecast.net.port.port import GapNotice, Sink
-from cubecast.net.port.producers import Producers, ProducerState
+from cubecast.net.port.port import GapNotice, ProducerState, Sink
 from cubecast.net.port.ranges import (
     ALL,
     LogPiece,
@@ -451,7 +450,7 @@ class LocalPort:
         if self._closed is not None:
             raise self._closed
 
-    def surroundings(self, members: Callable[[], dict[bytes, Address]], login: Login) -> Surroundings:
+    def surroundings(self, members: Callable[[], dict[bytes, Address]], dial: Dial) -> Surroundings:
         """Of the log, when it has to be filled."""
         subscriptions, recorder = self._subscriptions, self.recorder
 
@@ -460,12 +459,11 @@ class LocalPort:
 
         return Surroundings(
             members,
-            self._config.cluster,
+            dial,
             self.deliver,
             subscriptions.gap,
             lambda: subscriptions.is_complete,
             has_room,
-            login,
         )
 
     def unsubscribe_all(self) -> None:

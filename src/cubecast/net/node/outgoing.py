@@ -12,13 +12,12 @@ from typing import Final
 from cubecast.errors import Closed, CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.port.chunks import weight
+from cubecast.net.settings.bounds import FULL_BATCH
 
 HANDFUL: Final = 64
 COMPANY: Final = 256
 HEAVY: Final = 16 << 10
 """So many messages or bytes are company enough."""
-ENOUGH: Final = 1024
-"""Messages that wait in the machine: with so many it can always fill a batch."""
 
 
 class Outgoing:
@@ -70,7 +69,7 @@ class Outgoing:
     def is_worth_a_call(self) -> bool:
         """While the machine has some that cannot leave yet, more are handed to it by the handful, not one by one."""
         waiting = self.given - self.published
-        return bool(self.pending) and (not waiting or (len(self.pending) >= HANDFUL and waiting < ENOUGH))
+        return bool(self.pending) and (not waiting or (len(self.pending) >= HANDFUL and waiting < FULL_BATCH))
 
     @property
     def is_awaited(self) -> bool:

@@ -11,8 +11,8 @@ from cubecast.ids import NodeId
 from cubecast.net.links.handshake import Place
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
+from cubecast.net.node.chains import Chains
 from cubecast.net.node.driver import Driver
-from cubecast.net.observe.chains import Chains
 from cubecast.net.settings.config import NodeConfig
 
 MOST_SHOWN = 1000

@@ -10,24 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cubecast.errors import CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
+from cubecast.log.record import Logged
 
 if TYPE_CHECKING:
-    from cubecast.net.port.producers import ProducerState
     from cubecast.net.port.ranges import LogPiece, TopicLog, Wanted
     from cubecast.net.port.since import PublisherCut, Since
 
 
+__all__ = ["COMPLETE", "GapNotice", "Logged", "NodePort", "Port", "ProducerState", "Run", "Sink"]
+
 COMPLETE = "the subscription is complete again: nothing is missing from here on"
 """Why the second of two gaps is announced, between which something may be missing."""
-
-
-class Logged(NamedTuple):
-    """Where a batch stands in the log of its node."""
-
-    offset: int
-    """Of the first message; those of a topic have no holes, and mean nothing at another node."""
-    at: float
-    """When the node delivered it, in seconds since 1970 by its clock."""
 
 
 class Run(NamedTuple):
@@ -53,6 +46,17 @@ class GapNotice:
     """How many more than those of `missing` are known to be concerned."""
     offsets: tuple[int, int] | None = None
     """The first and last offset, where they are missing in a log."""
+
+
+class ProducerState(NamedTuple):
+    """What a member knows of a producer."""
+
+    numbers: dict[Topic, int]
+    """The last number in the log, of the topics that it keeps."""
+    others: list[str]
+    """Addresses of the other members that live."""
+    is_settled: bool
+    """Nothing of members that are gone will be delivered here any more."""
 
 
 class Sink(Protocol):
@@ -157,7 +161,7 @@ class NodePort(Port, Protocol):
 
     def register_producer(
         self, name: str, epoch: int, topics: Sequence[Topic], on_fenced: Callable[[str], None]
-    ) -> Awaitable["ProducerState"]:
+    ) -> Awaitable[ProducerState]:
         """Take over a producer's name; who had it is told. What the node knows of it, when all of that is durable."""
 
     def forget_producer(self, on_fenced: Callable[[str], None]) -> None:

@@ -11,12 +11,8 @@ from typing import get_type_hints
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
 from cubecast.ids import ID_LIMIT, NodeId
-from cubecast.log.retention import Retention
-from cubecast.net.links.framing import MAX_FRAME
-from cubecast.net.links.handshake import MAX_DIMENSION
-from cubecast.net.node.outgoing import ENOUGH
-from cubecast.net.security.listening import check_listening
-from cubecast.net.security.origins import check_origin
+from cubecast.net.settings.bounds import FULL_BATCH, MAX_DIMENSION, MAX_FRAME
+from cubecast.net.settings.exposure import check_listening, check_origin
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.security import Limits, TlsSettings
@@ -32,6 +28,18 @@ TIB = 1 << 40
 
 LOOPBACK = Address("127.0.0.1", 0)
 ANYWHERE = ("0.0.0.0", "::")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What exceeds one of these is forgotten, oldest first, whole batches at a time; 0 sets no limit."""
+
+    max_bytes: int = setting(0, least=0, unit="bytes")
+    """Bytes of a topic's batches on the disk."""
+    max_age: float = setting(0.0, least=0, unit="seconds")
+    """How long a message is kept."""
+    max_messages: int = setting(0, least=0)
+    """Messages of a topic; those of the oldest batch stay together, so it may be a few more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +74,7 @@ class NodeConfig:
     """To so many others at most a source sends small publications itself while it is calm; 0: never."""
     pacing: bool = True
     """While processors are scarce, publications made within milliseconds of one another leave together."""
-    max_batch: int = setting(512, least=1, most=ENOUGH)
+    max_batch: int = setting(512, least=1, most=FULL_BATCH)
     """Messages per publication. Nodes of one cluster may differ."""
     max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
     """Bytes of messages per publication; a larger message goes alone."""

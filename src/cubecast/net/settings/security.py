@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cubecast.errors import BadInput
-from cubecast.net.links.framing import MAX_FRAME
+from cubecast.net.settings.bounds import MAX_FRAME
 from cubecast.net.settings.fields import setting
 
 MANY = 1_000_000

@@ -1,8 +1,8 @@
 """Who may ask what over HTTP: the one place where a request is authorised.
 
-`Gate.decide` is replaced by whoever knows principals and permissions; without it everybody who reaches the address may
-look and switch, which is why the address is loopback unless it is asked for otherwise. What holds in any case: a page
-of another origin that a browser happens to show is nobody's wish.
+The node's policy is asked, with `Authorization: Bearer TOKEN`: looking at a node and switching are for its admins.
+Without a policy everybody who reaches the address may look and switch, which is why the address is loopback unless it
+is asked for otherwise. What holds in any case: a page of another origin that a browser shows is nobody's wish.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,13 @@ from enum import Enum
 from aiohttp import web
 
 from cubecast.addresses import Address
+from cubecast.errors import NotAuthenticated, NotPermitted
 from cubecast.escaping import visible
-from cubecast.net.security.listening import is_loopback
-from cubecast.net.security.origins import split_origin
+from cubecast.net.security.credentials import Token
+from cubecast.net.security.policy import OPEN as OPEN_POLICY
+from cubecast.net.security.policy import Policy
+from cubecast.net.security.principal import Action, Principal
+from cubecast.net.settings.exposure import is_loopback, split_origin
 from cubecast.net.web import pages
 
 WEBSOCKET = "/ws"
@@ -33,20 +37,27 @@ class Need(Enum):
     ADMIN = "admin"
 
 
-Decide = Callable[[web.Request, Need], str | None]
-"""Why the request is refused, None when it is not."""
-
-
 def need_of(request: web.Request) -> Need:
     if request.path in OPEN:
         return Need.NOTHING
     return Need.LOOK if request.method in READING else Need.ADMIN
 
 
+BEARER = "bearer "
+
+
+def principal_of(policy: Policy, request: web.Request) -> Principal:
+    """Raises NotAuthenticated."""
+    given = request.headers.get("Authorization", "")
+    bears = given[: len(BEARER)].lower() == BEARER
+    return policy.authenticate(Token(given[len(BEARER) :].strip()) if bears else None)
+
+
 class Gate:
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, policy: Callable[[], Policy] = lambda: OPEN_POLICY) -> None:
+        """`policy` is the one in force now."""
         self._is_local = is_loopback(address.host)
-        self.decide: Decide = lambda request, need: None
+        self._policy = policy
 
     def check(self, request: web.Request) -> None:
         """Raises the answer when the request may not go on."""
@@ -61,3 +72,13 @@ class Gate:
         reason = self.decide(request, need_of(request))
         if reason is not None:
             raise web.HTTPUnauthorized(text=f"{reason}\n", headers={"WWW-Authenticate": "Bearer"})
+
+    def decide(self, request: web.Request, need: Need) -> str | None:
+        """Why the request is refused, None when it is not."""
+        if need is Need.NOTHING:
+            return None
+        try:
+            principal_of(self._policy(), request).check(Action.ADMIN)
+        except (NotAuthenticated, NotPermitted) as error:
+            return str(error)
+        return None

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from cubecast.errors import BadInput, Closed
-from cubecast.net.observe import views
-from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
+from cubecast.net.web import views
 from cubecast.net.web.answers import json_answer
 from cubecast.net.web.cache import Sparing
+from cubecast.net.web.observer import Observer
 from cubecast.trace.journal import VERDICT
 
 if TYPE_CHECKING:
-    from cubecast.net.node.live_node import LiveNode
+    from cubecast.net.live_node import LiveNode
 
 
 MOST_VERDICT = 64 << 10

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from cubecast.net.gateway.websocket import WebSockets
-from cubecast.net.security.origins import Origins
+from cubecast.net.settings.exposure import Origins
 from cubecast.net.web import pages
 from cubecast.net.web.access import WEBSOCKET
 
 if TYPE_CHECKING:
-    from cubecast.net.node.live_node import LiveNode
+    from cubecast.net.live_node import LiveNode
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:

@@ -9,7 +9,7 @@ from cubecast.net.web.answers import json_answer
 from cubecast.net.web.cache import Sparing
 
 if TYPE_CHECKING:
-    from cubecast.net.node.live_node import LiveNode
+    from cubecast.net.live_node import LiveNode
 
 
 def routes(node: "LiveNode") -> list[web.RouteDef]:

@@ -20,12 +20,12 @@ from prometheus_client.registry import Collector
 
 from cubecast import __version__
 from cubecast.net.links.compiled import IS_COMPILED
-from cubecast.net.observe.catalogue import CATALOGUE, Metric
 from cubecast.net.observe.histogram import BOUNDS, Histogram
-from cubecast.net.observe.observer import Observer
+from cubecast.net.web.catalogue import CATALOGUE, Metric
+from cubecast.net.web.observer import Observer
 
 if TYPE_CHECKING:
-    from cubecast.net.node.live_node import LiveNode
+    from cubecast.net.live_node import LiveNode
 
 EDGES = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 

@@ -23,7 +23,7 @@ from cubecast.net.web.callers import Callers
 if TYPE_CHECKING:
     from cubecast.net.links.listener import TlsListener
     from cubecast.net.links.tls import Pages
-    from cubecast.net.node.live_node import LiveNode
+    from cubecast.net.live_node import LiveNode
 
 AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
     health.routes,
@@ -86,7 +86,7 @@ class WebServer:
         self.callers = Callers(self._limits, lambda: node.config.max_clients + node.config.limits.strangers)
         self.callers.on_refused = lambda kind, detail: node.reception.on_refused(kind, detail)
         self.address = address
-        self.gate = Gate(address)
+        self.gate = Gate(address, lambda: node.security.policy)
         self._app = web.Application(middlewares=[self._guarded], client_max_size=MOST_BODY)
         self._app.on_response_prepare.append(_named)
         for routes in AREAS:

@@ -8,7 +8,7 @@ from cubecast.errors import BadInput, Closed
 from cubecast.net.web.answers import json_answer
 
 if TYPE_CHECKING:
-    from cubecast.net.node.live_node import LiveNode
+    from cubecast.net.live_node import LiveNode
 
 SWITCH = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
 

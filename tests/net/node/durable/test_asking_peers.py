@@ -9,7 +9,7 @@ from cubecast.addresses import Address
 from cubecast.errors import NotKept, Unreachable
 from cubecast.ids import MessageId
 from cubecast.log.reading import History
-from cubecast.net.node.durable import peer_logs, refill
+from cubecast.net.node.durable import refill
 from cubecast.net.node.durable.catch_up import Returning, fetch_all
 from cubecast.net.node.durable.holding import Holding
 from cubecast.net.node.durable.peer_logs import PeerLog, look
@@ -60,7 +60,7 @@ def filled_from(peers: Sequence[Peer], monkeypatch) -> list[object]:
         def deliver(topic, first, payloads):
             got.extend(range(first.counter, first.counter + len(payloads)))
 
-        around = Surroundings(dict, "c", deliver, got.append, lambda: True, lambda: True)
+        around = Surroundings(dict, Answering, deliver, got.append, lambda: True, lambda: True)
         filling = Refill(History(MemoryLog()), Holding(None), around)
         return await fetch_all(filling, [peer.log() for peer in peers])
 
@@ -94,9 +94,9 @@ class Answering:
     all_called: asyncio.Event
     silent: frozenset[int] = frozenset()
 
-    def __init__(self, addresses, *, fills, **_):
+    def __init__(self, address, *, fills, **_):
         assert fills, "nodes that fill their own logs would not answer"
-        (self._address,) = addresses
+        self._address = address
         self.is_closed = False
 
     async def start(self, timeout: float) -> None:
@@ -125,7 +125,6 @@ class Answering:
 @pytest.fixture
 def answering(monkeypatch):
     Answering.called = 0
-    monkeypatch.setattr(peer_logs, "ClientPort", Answering)
     return Answering
 
 
@@ -134,7 +133,7 @@ def test_all_peers_are_asked_before_any_of_them_has_answered(answering):
         answering.all_called = asyncio.Event()
         answering.silent = frozenset({4, 5})
         members = {b"%d" % number: Address("peer", number) for number in range(PEERS)}
-        around = Surroundings(dict, "c", lambda *_: None, lambda _: None, lambda: True, lambda: True)
+        around = Surroundings(dict, Answering, lambda *_: None, lambda _: None, lambda: True, lambda: True)
         found = await look(members, [">"], around, "test")
         assert {one.instance for one in found} == members.keys() - {b"4", b"5"}
         assert [dict(one.known) for one in found if one.instance in (b"3", b"6")] == [{}, {("t", 0, 0): 6}]
@@ -159,7 +158,7 @@ def test_members_that_did_not_answer_or_come_later_are_asked_again(answering, mo
         members = {b"one": Address("a", 1), b"late": Address("a", 2)}
         returning = Returning(History(MemoryLog()), [">"], None)
         returning.around = Surroundings(
-            lambda: members, "c", lambda *_: None, lambda _: None, lambda: True, lambda: True
+            lambda: members, Answering, lambda *_: None, lambda _: None, lambda: True, lambda: True
         )
         returning.hold()
         await returning.fill("test")

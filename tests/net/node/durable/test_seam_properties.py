@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cubecast.log import store
-from cubecast.log.retention import Retention
 from cubecast.log.store import Store
 from cubecast.net.node.durable import replaying
+from cubecast.net.settings.config import Retention
 from support.memory_log import MemoryLog
 from support.replays import Entry, LoggingNode, Reader, caught_up, turns
 from support.running import run

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.net.gateway.client import ClientPort
-from cubecast.net.node.durable.refill import Surroundings
+from cubecast.net.node.durable.refill import PeerPort, Surroundings
 from cubecast.net.port.port import GapNotice, Logged
 from cubecast.net.port.since import FromNow, PublisherCut
 from cubecast.patterns import Selection
@@ -50,7 +49,7 @@ class PeerLog:
     """A peer that answered."""
 
     instance: bytes
-    port: ClientPort
+    port: PeerPort
     patterns: tuple[str, ...]
     """What can be had there; nothing where the peer keeps no log of these topics."""
     known: PublisherCut
@@ -67,9 +66,7 @@ async def look(
 async def _look(
     instance: bytes, address: Address, patterns: Sequence[str], around: Surroundings, name: str
 ) -> PeerLog | None:
-    port = ClientPort(
-        [address], cluster=around.cluster, name=name, patience=CONNECT_TIME, login=around.login, fills=True
-    )
+    port = around.dial(address, name=name, patience=CONNECT_TIME, fills=True)
     try:
         await port.start(CONNECT_TIME)
         async with asyncio.timeout(LOOKING_TIME):
@@ -83,7 +80,7 @@ async def _look(
     return None
 
 
-async def _contents(port: ClientPort, patterns: Sequence[str]) -> tuple[tuple[str, ...], PublisherCut]:
+async def _contents(port: PeerPort, patterns: Sequence[str]) -> tuple[tuple[str, ...], PublisherCut]:
     served: list[str] = []
     known: dict[tuple[Topic, int, int], int] = {}
     try:
@@ -98,7 +95,7 @@ async def _contents(port: ClientPort, patterns: Sequence[str]) -> tuple[tuple[st
     return tuple(served), known
 
 
-async def _known(port: ClientPort, pattern: str) -> PublisherCut:
+async def _known(port: PeerPort, pattern: str) -> PublisherCut:
     sink = _Known()
     number = port.subscribe(pattern, sink, FromNow())
     try:
@@ -107,7 +104,7 @@ async def _known(port: ClientPort, pattern: str) -> PublisherCut:
         port.unsubscribe(number)
 
 
-async def _topics(port: ClientPort, selects: Selection) -> list[Topic]:
+async def _topics(port: PeerPort, selects: Selection) -> list[Topic]:
     topics: list[Topic] = []
     try:
         while more := await port.log_topics(topics[-1] if topics else ""):

@@ -112,7 +112,7 @@ class Recorder:
         name = f"the log of node {self.me[0]}"
         self.returning.around = around
         await self.returning.fill(name)
-        self.history.mend = Mender(self.history, around.peers, around.cluster, name, around.login).mend
+        self.history.mend = Mender(self.history, around.peers, around.dial, name).mend
         for topic in self.store.topics():
             if self.store.damaged(topic):
                 await self.history.mend(topic)

@@ -8,12 +8,12 @@ Follows decision 0040.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.log.reading import History
-from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.node.durable.holding import Holding
 from cubecast.net.port.port import GapNotice, Logged, Port, Run
 from cubecast.net.port.since import PublisherCut, from_cut
@@ -32,21 +32,35 @@ Deliver = Callable[[Topic, MessageId, Sequence[bytes]], None]
 Publisher = tuple[Topic, NodeId, Incarnation]
 
 
+class PeerPort(Port, Protocol):
+    """What a peer offers, who keeps a log of its own."""
+
+    @property
+    def node(self) -> str:
+        """The peer, for people."""
+
+    async def start(self, timeout: float = ...) -> None:
+        """Unreachable when it does not answer in time."""
+
+
+class Dial(Protocol):
+    def __call__(self, address: Address, *, name: str, patience: float, fills: bool = False) -> PeerPort:
+        """The port of a peer, not started yet. `fills`: answer even if you are not ready for clients."""
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What filling a log needs of its node."""
 
     members: Callable[[], dict[bytes, Address]]
     """Where the others are, as far as they are held to live, by what each process drew when it began."""
-    cluster: str
+    dial: Dial
     deliver: Deliver
     announce: Callable[[GapNotice], None]
     is_complete: Callable[[], bool]
     """Is everything published from now on addressed to this node?"""
     has_room: Callable[[], bool]
     """Can log and subscribers take more?"""
-    login: Login = NOTHING
-    """What this node proves to its peers."""
 
     def peers(self) -> Sequence[Address]:
         return list(self.members().values())

@@ -9,8 +9,7 @@ from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.log.reading import History
 from cubecast.log.record import Damage, Record
-from cubecast.net.gateway.client import ClientPort
-from cubecast.net.links.login import NOTHING, Login
+from cubecast.net.node.durable.refill import Dial
 from cubecast.net.port.chunks import weight
 from cubecast.net.port.port import GapNotice, Logged
 from cubecast.net.port.since import PublisherCut, from_cut
@@ -74,11 +73,10 @@ class Mender:
         self,
         history: History,
         peers: Callable[[], Sequence[Address]],
-        cluster: str,
+        dial: Dial,
         name: str,
-        login: Login = NOTHING,
     ) -> None:
-        self._history, self._peers, self._cluster, self._name, self._login = history, peers, cluster, name, login
+        self._history, self._peers, self._dial, self._name = history, peers, dial, name
         self._in_vain: set[tuple[Topic, int]] = set()
         self._lock = asyncio.Lock()
 
@@ -102,7 +100,7 @@ class Mender:
         return [one for one in damages if one.ids and (topic, one.first) not in self._in_vain]
 
     async def _from(self, address: Address, topic: Topic, damages: Sequence[Damage]) -> int:
-        port = ClientPort([address], cluster=self._cluster, name=self._name, patience=CONNECT_TIME, login=self._login)
+        port = self._dial(address, name=self._name, patience=CONNECT_TIME)
         try:
             await port.start(CONNECT_TIME)
             wanted = Wanted(topic, damages)

@@ -7,7 +7,7 @@ from time import monotonic
 
 from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.metadata import PARTS
-from cubecast.net.observe.observer import Observer
+from cubecast.net.web.observer import Observer
 
 MOST_LABELLED = 20
 """Topics and peers that get a line of their own, those with the largest values; the sum is a metric beside."""

@@ -10,10 +10,10 @@ from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
 from cubecast.net.links.handshake import Place
 from cubecast.net.members.directory import Directory
+from cubecast.net.node.chains import Chains
 from cubecast.net.node.driver import Driver
-from cubecast.net.observe.chains import Chains
-from cubecast.net.observe.observer import Observer
 from cubecast.net.observe.samples import MOST
+from cubecast.net.web.observer import Observer
 from cubecast.protocol.inspector import Inspector
 
 MOST_SHOWN = 1000

@@ -10,30 +10,18 @@ number the node's log has on each topic. How a producer gets from these answers 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from cubecast.errors import BadInput, Fenced, NotKept, OutcomeUnknown
 from cubecast.ids import Topic
+from cubecast.net.node.durable.recorder import Recorder
+from cubecast.net.port.port import ProducerState
 from cubecast.patterns import check_topic
-
-if TYPE_CHECKING:
-    from cubecast.net.node.durable.recorder import Recorder
 
 MOST_PRODUCERS = 10_000
 """Whose epochs are remembered; of more, those asked about longest ago are forgotten."""
 MOST_TOPICS = 1_000
 MOST_NAME = 200
-
-
-class ProducerState(NamedTuple):
-    """What a member knows of a producer."""
-
-    numbers: dict[Topic, int]
-    """The last number in the log, of the topics that it keeps."""
-    others: list[str]
-    """Addresses of the other members that live."""
-    is_settled: bool
-    """Nothing of members that are gone will be delivered here any more."""
 
 
 class Producers:
@@ -46,7 +34,7 @@ class Producers:
         epoch: int,
         topics: Sequence[Topic],
         on_fenced: Callable[[str], None],
-        recorder: "Recorder | None",
+        recorder: Recorder | None,
         accepted: Callable[[Topic], int],
         status: Callable[[], dict[str, Any]],
     ) -> ProducerState:

@@ -1,10 +1,14 @@
-"""The headers of a message: names with text, numbers or booleans, which filters are asked about.
+"""What stands in front of a message's content: its headers, and who published it.
 
-They travel in the message's envelope (`api.envelope`), of which a node reads this part only, and only where a
-subscription has a filter. Whatever it cannot read there has no headers: who opens the message learns what is wrong.
+Headers are names with text, numbers or booleans, which filters are asked about. They travel in the message's envelope
+(`api.envelope`), of which a node reads this part only, and only where a subscription has a filter. Whatever it cannot
+read there has no headers: who opens the message learns what is wrong.
+
+A stamp is the two bytes that open a stamped envelope, the length of the publisher's name, the name. What a client sends
+with a stamp in front of it is a forgery: the node takes it off before it puts on its own. Nodes believe each other's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
 
@@ -12,8 +16,40 @@ import msgspec
 
 from cubecast.errors import BadInput
 from cubecast.ids import Topic
-from cubecast.net.port.stamp import OPENING, split
 from cubecast.protocol.filters.values import Attributes, Value
+
+OPENING = b"\xc1\x04"
+"""The mark of an envelope, and the kind that says that a name comes first."""
+MOST_STAMP = len(OPENING) + 1 + 255
+
+
+def stamp(name: str) -> bytes:
+    encoded = name.encode()[:255]
+    return OPENING + bytes([len(encoded)]) + encoded
+
+
+def stamped(mark: bytes, payloads: Sequence[bytes]) -> list[bytes]:
+    return [mark + (payload if payload[:2] != OPENING else without_stamps(payload)) for payload in payloads]
+
+
+def without_stamps(payload: bytes) -> bytes:
+    """However many there are; one that is cut short goes with all that follows."""
+    start, size = 0, len(payload)
+    # Copied once, at the end: a message may be a mebibyte of stamps.
+    while payload.startswith(OPENING, start):
+        start = start + 3 + payload[start + 2] if start + 2 < size else size
+    return payload[start:]
+
+
+def split(payload: bytes) -> tuple[str | None, bytes]:
+    """The name, and the rest; ValueError when the stamp is cut short or no text."""
+    if payload[:2] != OPENING:
+        return None, payload
+    end = 3 + payload[2] if len(payload) > 2 else 0
+    if not 3 < end <= len(payload):
+        raise ValueError("a stamp that is cut short")
+    return payload[3:end].decode(), payload[end:]
+
 
 HeaderValue: TypeAlias = Value
 Headers: TypeAlias = Mapping[str, HeaderValue]

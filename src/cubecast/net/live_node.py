@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import NodeId, Topic
+from cubecast.net.gateway.client import ClientPort
 from cubecast.net.gateway.clients import Clients
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.handshake import LAST_INCARNATION, VERSION, Accepted, Place, Refused
@@ -29,16 +30,16 @@ from cubecast.net.node.input_log import InputLog
 from cubecast.net.node.local_port import LocalPort
 from cubecast.net.node.seating import Seating
 from cubecast.net.node.status import describe
-from cubecast.net.observe.tracing import Tracing
-from cubecast.net.security.exposure import exposures
+from cubecast.net.node.tracing import Tracing
 from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.exposure import exposures
 from cubecast.net.settings.reloading import Prepare
 from cubecast.protocol.families import find
 from cubecast.protocol.inspector import Inspector
 
 if TYPE_CHECKING:
-    from cubecast.net.observe.observer import Observer
     from cubecast.net.security.trust import Trust
+    from cubecast.net.web.observer import Observer
     from cubecast.net.web.server import WebServer
 
 log = logging.getLogger(__name__)
@@ -127,7 +128,7 @@ class LiveNode:
             log.warning(warning)
         try:
             self._give_back = claim(self.config)
-            for exposure in exposures(self.config):
+            for exposure in exposures(self.config.tls, self.config.data):
                 log.warning(exposure)
             if self._directory.draws_ids and self.config.node is None:
                 self.config = replace(self.config, node=own_id(self.config))
@@ -136,7 +137,7 @@ class LiveNode:
             await self._open_eyes()
             for attempt in range(PLACES_TRIED):
                 self._active = asyncio.get_running_loop().create_future()
-                secure = for_node(self.security, self.config.cluster)
+                secure = for_node(self.security.tls, self.config.cluster)
                 admission = await apply_for_a_place(self.config, self.instance, attempt, secure)
                 self._live(admission, str(address))
                 try:
@@ -157,9 +158,14 @@ class LiveNode:
         if recorder is not None:
             await recorder.ready()
             await self._acquaintances.appear(lambda: self.inspector.living)
-            login = node_login(self.config.tls)
-            await recorder.fill(self.port.surroundings(self._living_members, login))
+            await recorder.fill(self.port.surroundings(self._living_members, self._dial))
         self._is_filled = True
+
+    def _dial(self, address: Address, *, name: str, patience: float, fills: bool = False) -> ClientPort:
+        """A peer's port, for its log."""
+        config = self.config
+        login = node_login(config.tls)
+        return ClientPort([address], cluster=config.cluster, name=name, patience=patience, login=login, fills=fills)
 
     def _living_members(self) -> dict[bytes, Address]:
         """Where the others are, as far as they are held to live, by instance."""
@@ -171,7 +177,7 @@ class LiveNode:
         """Before this node takes part, so that it can be asked why it does not."""
         # Imported here, because nodes that nobody watches do without.
         if self.config.http is not None or self.config.observe:
-            from cubecast.net.observe.observer import Observer
+            from cubecast.net.web.observer import Observer
 
             self.observer = Observer(self.config, self._directory, self._peers, self.clients)
             self.observer.log_sizes = lambda: {} if self.port.recorder is None else self.port.recorder.describe()
@@ -180,7 +186,6 @@ class LiveNode:
             from cubecast.net.web.server import WebServer
 
             self.web = WebServer(self, self.config.http, tls=self.security.web_tls(self.config.http))
-            self.security.guard(self.web.gate)
             await self.web.open()
 
     def _live(self, admission: Admission, address: str) -> None:
