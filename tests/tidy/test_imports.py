@@ -11,7 +11,7 @@ from support.sources import Module, foreign_imports, modules, own_imports
 
 NOTHING: tuple[str, ...] = ()
 BASE = ("ids", "errors")
-TEXTS = ("addresses", "checksums", "escaping", "patterns")
+TEXTS = ("addresses", "checksums", "escaping", "headers", "patterns")
 """What topics, places and bytes of others look like: plain functions."""
 LABORATORY = (
     *BASE,
@@ -37,13 +37,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "addresses": BASE,
     "checksums": NOTHING,
     "escaping": NOTHING,
+    "headers": (*BASE, "protocol.filters.values"),
     "patterns": BASE,
     "protocol": BASE,
     "wire": (*BASE, "protocol"),
     "trace": (*BASE, "protocol.contract", "protocol.effects", "protocol.inputs"),  # what is recorded, and no family
     "check": (*BASE, "trace"),
     "sim": (*BASE, "protocol", "wire", "trace"),
-    "log": (*BASE, *TEXTS, "net"),
+    "log": (*BASE, "checksums", "headers", "patterns"),
     "net": (*BASE, *TEXTS, "protocol", "wire", "trace", "log"),
     "api": (*BASE, *TEXTS, "net", "log"),
     "pipeline": ("errors", "trace.schema"),
@@ -79,6 +80,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
     "api": ("msgspec", "pyarrow"),
     "log": ("msgspec", "xxhash"),
     "checksums": ("xxhash",),
+    "headers": ("msgspec",),
     "pipeline": ("pyspark", "pyarrow", "numpy", "pandas"),
     "spark": ("pyspark", "pyarrow"),
     "experiments": ("numpy", "pyarrow", "pandas", "pyspark", "matplotlib"),

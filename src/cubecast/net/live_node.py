@@ -68,7 +68,7 @@ class LiveNode:
             everybody=population.announced,
         )
         self._events = Events(
-            lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self._notice, self._note
+            lambda sender, frames: None, self._on_up, self._on_down, self._on_refused, self.notice, self._note
         )
         self._peers = Peers(self._directory, self._events, config, self.security)
         self.reception = Reception(config, self._directory, self._peers, self.security)
@@ -88,7 +88,7 @@ class LiveNode:
         if self.security.tls is not None:
             self.security.tls.on_trust = self._check_certificates
         self.reception.on_client = self.clients.accept
-        self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self._notice(kind, None, detail)
+        self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self.notice(kind, None, detail)
         self.reloads: list[Prepare] = [self.security.prepare, self._prepare]
         """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
         self.web: WebServer | None = None
@@ -475,7 +475,7 @@ class LiveNode:
 
         asyncio.get_running_loop().call_later(GOODBYES_TAKE, tell)
 
-    def _notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+    def notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
         if self.observer is not None:
             self.observer.notice(kind, peer, detail)
 

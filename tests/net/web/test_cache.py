@@ -1,6 +1,6 @@
 """Looking takes a small share of a node's time, however much there is to see."""
 
-from cubecast.net.web.cache import SHARE, Sparing
+from cubecast.net.web.cache import SHARE, AnswerCache
 
 
 class Work:
@@ -22,20 +22,20 @@ class Work:
 
 def test_what_is_quick_is_always_new():
     work = Work(takes=0.01)
-    answer = Sparing(work, *work.clocks)
+    answer = AnswerCache(work, *work.clocks)
     assert [answer() for _ in range(3)] == [1, 2, 3]
 
 
 def test_what_others_did_meanwhile_does_not_count():
     """A cheap answer stays new on a machine that is busy with other things."""
     work = Work(takes=0.01, interrupted=0.5)
-    answer = Sparing(work, *work.clocks)
+    answer = AnswerCache(work, *work.clocks)
     assert [answer() for _ in range(3)] == [1, 2, 3]
 
 
 def test_what_takes_long_is_given_again_for_a_while():
     work = Work(takes=0.5)
-    answer = Sparing(work, *work.clocks)
+    answer = AnswerCache(work, *work.clocks)
     for _ in range(10_000):
         answer()
         work.now += 0.01

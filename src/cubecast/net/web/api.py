@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
@@ -11,25 +11,22 @@ from cubecast.errors import BadInput, Closed
 from cubecast.net.observe.samples import MOST
 from cubecast.net.web import views
 from cubecast.net.web.answers import json_answer
-from cubecast.net.web.cache import Sparing
+from cubecast.net.web.cache import AnswerCache
 from cubecast.net.web.observer import Observer
+from cubecast.net.web.watched import WatchedNode
 from cubecast.trace.journal import VERDICT
-
-if TYPE_CHECKING:
-    from cubecast.net.live_node import LiveNode
-
 
 MOST_VERDICT = 64 << 10
 """Bytes of a verdict that are read."""
 
 
-def routes(node: "LiveNode") -> list[web.RouteDef]:
+def routes(node: WatchedNode) -> list[web.RouteDef]:
     def seen() -> Observer:
         if node.observer is None:
             raise Closed("this node does not observe itself")
         return node.observer
 
-    topics, held = Sparing(lambda: views.topics(seen())), Sparing(lambda: views.held(seen()))
+    topics, held = AnswerCache(lambda: views.topics(seen())), AnswerCache(lambda: views.held(seen()))
 
     def answering(view: Callable[[web.Request], dict[str, Any]]) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.Response:
@@ -51,7 +48,7 @@ def routes(node: "LiveNode") -> list[web.RouteDef]:
     ]
 
 
-def last_verdict(node: "LiveNode") -> dict[str, Any] | None:
+def last_verdict(node: WatchedNode) -> dict[str, Any] | None:
     """What `cubecast verify --follow` last said about the directory this node's journal is in."""
     directory = node.tracing()["directory"]
     path = Path(directory or "") / VERDICT

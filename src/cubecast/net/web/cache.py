@@ -16,7 +16,7 @@ SHARE = 20
 """Otherwise it is made once in so many times as long as it took: at most this part of a core goes into it."""
 
 
-class Sparing(Generic[Answer]):
+class AnswerCache(Generic[Answer]):
     def __init__(
         self,
         make: Callable[[], Answer],

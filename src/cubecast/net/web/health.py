@@ -1,18 +1,14 @@
 """Is this process alive, does this node take part, what does it say about itself."""
 
-from typing import TYPE_CHECKING
-
 from aiohttp import web
 
 from cubecast.errors import Closed
 from cubecast.net.web.answers import json_answer
-from cubecast.net.web.cache import Sparing
-
-if TYPE_CHECKING:
-    from cubecast.net.live_node import LiveNode
+from cubecast.net.web.cache import AnswerCache
+from cubecast.net.web.watched import WatchedNode
 
 
-def routes(node: "LiveNode") -> list[web.RouteDef]:
+def routes(node: WatchedNode) -> list[web.RouteDef]:
     async def alive(_: web.Request) -> web.Response:
         return json_answer({"alive": True})
 
@@ -20,7 +16,7 @@ def routes(node: "LiveNode") -> list[web.RouteDef]:
         reasons = node.reasons_not_ready()
         return json_answer({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
-    told = Sparing(node.status)
+    told = AnswerCache(node.status)
 
     async def status(_: web.Request) -> web.Response:
         try:

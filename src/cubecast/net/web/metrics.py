@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -23,9 +22,7 @@ from cubecast.net.links.compiled import IS_COMPILED
 from cubecast.net.observe.histogram import BOUNDS, Histogram
 from cubecast.net.web.catalogue import CATALOGUE, Metric
 from cubecast.net.web.observer import Observer
-
-if TYPE_CHECKING:
-    from cubecast.net.live_node import LiveNode
+from cubecast.net.web.watched import WatchedNode
 
 EDGES = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 
@@ -33,7 +30,7 @@ EDGES = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 class NodeCollector(Collector):
     """Reads one node."""
 
-    def __init__(self, node: "LiveNode") -> None:
+    def __init__(self, node: WatchedNode) -> None:
         self._node = node
 
     def collect(self) -> Iterator[Family]:
@@ -73,7 +70,7 @@ def _histogram(metric: Metric, histogram: Histogram) -> HistogramMetricFamily:
     return family
 
 
-def routes(node: "LiveNode") -> list[web.RouteDef]:
+def routes(node: WatchedNode) -> list[web.RouteDef]:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(NodeCollector(node))
     ProcessCollector(registry=registry)

@@ -19,13 +19,13 @@ from cubecast.net.settings.security import Limits
 from cubecast.net.web import api, browser, health, metrics, tracing
 from cubecast.net.web.access import Gate
 from cubecast.net.web.callers import Callers
+from cubecast.net.web.watched import WatchedNode
 
 if TYPE_CHECKING:
     from cubecast.net.links.listener import TlsListener
     from cubecast.net.links.tls import Pages
-    from cubecast.net.live_node import LiveNode
 
-AREAS: tuple[Callable[["LiveNode"], list[web.RouteDef]], ...] = (
+AREAS: tuple[Callable[[WatchedNode], list[web.RouteDef]], ...] = (
     health.routes,
     api.routes,
     metrics.routes,
@@ -76,7 +76,7 @@ async def _named(_: web.Request, answer: web.StreamResponse) -> None:
 class WebServer:
     """Make it, `await open()`, `await close()`."""
 
-    def __init__(self, node: "LiveNode", address: Address, *, tls: "Pages | None" = None) -> None:
+    def __init__(self, node: WatchedNode, address: Address, *, tls: "Pages | None" = None) -> None:
         self._asked = address
         self._tls = tls
         self._runner: web.AppRunner | None = None
@@ -84,7 +84,7 @@ class WebServer:
         self._handshakes = node.security.handshakes
         self._limits: Callable[[], Limits] = lambda: node.config.limits
         self.callers = Callers(self._limits, lambda: node.config.max_clients + node.config.limits.strangers)
-        self.callers.on_refused = lambda kind, detail: node.reception.on_refused(kind, detail)
+        self.callers.on_refused = lambda kind, detail: node.notice(kind, None, detail)
         self.address = address
         self.gate = Gate(address, lambda: node.security.policy)
         self._app = web.Application(middlewares=[self._guarded], client_max_size=MOST_BODY)

@@ -1,19 +1,15 @@
 """`/trace`: is a journal written, and switching it on and off."""
 
-from typing import TYPE_CHECKING
-
 from aiohttp import web
 
 from cubecast.errors import BadInput, Closed
 from cubecast.net.web.answers import json_answer
-
-if TYPE_CHECKING:
-    from cubecast.net.live_node import LiveNode
+from cubecast.net.web.watched import WatchedNode
 
 SWITCH = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
 
 
-def routes(node: "LiveNode") -> list[web.RouteDef]:
+def routes(node: WatchedNode) -> list[web.RouteDef]:
     async def look(_: web.Request) -> web.Response:
         return json_answer(node.tracing())
 
