@@ -7,29 +7,13 @@ and both end in `assert_never`, so a new effect cannot be forgotten.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, Protocol, get_args
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.effects import Deliver, Effect, Effects, Send
-from cubecast.protocol.inputs import (
-    Advertise,
-    Crosspost,
-    Expelled,
-    Follow,
-    Input,
-    Leave,
-    LinkFull,
-    PeerDown,
-    PeerUp,
-    Publish,
-    Reader,
-    Start,
-    Subscribe,
-    Timer,
-    Unadvertise,
-    Unsubscribe,
-)
+from cubecast.protocol.inputs import Input, Publish, Subscribe
 
 
 @dataclass(slots=True)
@@ -107,48 +91,40 @@ class Handlers:
 
 
 def call_handler(machine: Any, now: float, given: Input) -> Effects:
-    effects: Effects | None = _CALLS[type(given)](machine, now, given)
+    method = getattr(machine, given.method, None)
+    if method is None:
+        raise LocalProtocolError(f"{type(machine).__name__} knows no {given.method}; nothing was done")
+    effects: Effects | None = _CALLS[type(given)](method, now, given)
     return [] if effects is None else effects
 
 
-def _publish(machine: Any, now: float, given: Any) -> Effects:
+def _publish(publish: Any, now: float, given: Any) -> Any:
     more: dict[str, Any] = {"hurry": True} if given.hurry else {}
     if given.attributes:
         more["attributes"] = given.attributes
-    effects: Effects = _asked(machine, "publish")(now, given.topic, given.payloads, **more)
-    return effects
+    return publish(now, given.topic, given.payloads, **more)
 
 
-def _subscribe(machine: Any, now: float, given: Any) -> Effects:
-    more = {} if given.filter is None else {"filter": given.filter}
-    effects: Effects = _asked(machine, "subscribe")(now, given.topic, **more)
-    return effects
+def _subscribe(subscribe: Any, now: float, given: Any) -> Any:
+    return subscribe(now, given.topic) if given.filter is None else subscribe(now, given.topic, filter=given.filter)
 
 
-def _asked(machine: Any, name: str) -> Any:
-    method = getattr(machine, name, None)
-    if method is None:
-        raise LocalProtocolError(f"{type(machine).__name__} knows no {name}; nothing was done")
-    return method
+def _call(kind: type) -> Callable[[Any, float, Any], Any]:
+    """How a machine's method for this kind of input is called: with the time and the fields."""
+    fields = kind.__match_args__  # type: ignore[attr-defined]
+    if kind in _WITH_OPTIONS:
+        return _WITH_OPTIONS[kind]
+    if not fields:
+        return lambda method, now, _: method(now)
+    values = attrgetter(*fields)
+    if len(fields) == 1:
+        return lambda method, now, given: method(now, values(given))
+    return lambda method, now, given: method(now, *values(given))
 
 
-_CALLS: dict[type, Callable[[Any, float, Any], Any]] = {
-    Timer: lambda machine, now, given: machine.on_timer(now, given.timer),
-    Publish: _publish,
-    Crosspost: lambda machine, now, given: _asked(machine, "crosspost")(now, given.topics, given.payloads),
-    Start: lambda machine, now, _: machine.on_start(now),
-    PeerUp: lambda machine, now, given: machine.on_peer_up(now, given.peer),
-    PeerDown: lambda machine, now, given: machine.on_peer_down(now, given.peer),
-    Subscribe: _subscribe,
-    Unsubscribe: lambda machine, now, given: _asked(machine, "unsubscribe")(now, given.topic),
-    Advertise: lambda machine, now, given: _asked(machine, "advertise")(now, given.topic, given.filter),
-    Unadvertise: lambda machine, now, given: _asked(machine, "unadvertise")(now, given.topic),
-    Follow: lambda machine, now, given: _asked(machine, "follow")(now, given.interest),
-    LinkFull: lambda machine, now, given: _asked(machine, "on_link_full")(now, given.peer, given.full),
-    Reader: lambda machine, now, given: _asked(machine, "on_reader")(now, given.topic, given.reads),
-    Expelled: lambda machine, now, given: _asked(machine, "on_expelled")(now, given.newest),
-    Leave: lambda machine, now, _: _asked(machine, "leave")(now),
-}
+_WITH_OPTIONS = {Publish: _publish, Subscribe: _subscribe}
+"""Inputs with fields that few machines take: a machine is told of them only where they are set."""
+_CALLS = {kind: _call(kind) for kind in get_args(Input)}
 
 
 class Outcomes:
