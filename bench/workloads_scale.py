@@ -39,14 +39,14 @@ def main() -> None:
         print(f"log: {rows:,} rows, {log_size(log) / 1e6:.0f} MB of Parquet")
         with PeakMemory() as memory:
             with Stage("universe extracted and written") as stage:
-                pairs = read_log(spark, LogFormat(log)).persist()
-                found = universe(pairs, UniverseRules(options.seeds), SEED)
+                pairs = read_log(spark, LogFormat(log))
+                found = universe(pairs.found, UniverseRules(options.seeds), SEED)
                 inside = write_subscriptions(found, Path(place) / "universe")
                 stage.rows = rows
             with Stage("its profile") as stage:
                 shape = profile(inside, SEED)
                 stage.rows = shape.subscriptions
-        pairs.unpersist()
+        pairs.release()
         print(f"  peak memory {memory} (this process + JVM and workers)")
         print(f"  {shape.topics:,} topics, {shape.users:,} users, {shape.subscriptions:,} subscriptions")
         grid(spark, Path(place))

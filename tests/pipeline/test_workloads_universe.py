@@ -1,8 +1,11 @@
 """From logs to universes, on logs small enough to check by eye."""
 
+import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
@@ -117,24 +120,56 @@ LOG = [("ann", "a", 1), ("bob", "b", 2), ("ann", "a", 3)]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_logs_of_every_format_give_distinct_pairs(spark, tmp_path: Path, kind: str) -> None:
+def test_logs_of_every_format_give_their_pairs(spark, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"log.{kind}"
     if kind == "csv":
-        path.write_text(
-            "item,user,time\n" + "".join(f"{item},{user},{time}\n" for user, item, time in LOG) + ",cas,9\n"
-        )
+        path.write_text("item,user,time\n" + "".join(f"{item},{user},{time}\n" for user, item, time in LOG))
     elif kind == "jsonl":
         path.write_text("".join(json.dumps({"user": u, "item": i, "time": t}) + "\n" for u, i, t in LOG))
     else:
         spark.createDataFrame(LOG, "user string, item string, time int").write.parquet(str(path))
-    assertDataFrameEqual(read_log(spark, LogFormat(path)), spark.createDataFrame([("ann", "a"), ("bob", "b")], PAIRS))
+    pairs = read_log(spark, LogFormat(path))
+    assertDataFrameEqual(pairs.found, spark.createDataFrame([one[:2] for one in LOG], PAIRS))
+    pairs.release()
+    once = universe(pairs.found, UniverseRules(seeds=5, least_subscribers=1), seed=1)
+    assertDataFrameEqual(once, spark.createDataFrame([("ann", "a"), ("bob", "b")], PAIRS))
+
+
+MALFORMED = [
+    ("log.csv", "user,item,time\nann,a,1\nbob\ncas,c,3\n", 3),
+    ("log.csv", "user,item\nann,a\n\nbob,b,b\n", 4),
+    ("log.csv", "user,item\nann,a\n,b\n", 3),
+    ("log.csv.gz", "user,item\nann,a\nbob,b\ncas,\n", 4),
+    ("log.jsonl", '{"user": "ann", "item": "a"}\n{"user": "bob"}\n', 2),
+    ("log.jsonl", '{"user": "ann", "item": 7}\n{ not json\n["bob", "b"]\n', 2),
+    ("log.parquet", [("ann", "a"), ("bob", None), (None, "c")], 2),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "row"), MALFORMED)
+def test_rows_that_are_no_pair_are_refused_with_file_and_row_or_left_out(
+    spark, tmp_path: Path, name: str, content, row: int
+) -> None:
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        pq.write_table(pa.table(dict(zip(("user", "item"), zip(*content, strict=True), strict=True))), path)
+    else:
+        (gzip.open if name.endswith(".gz") else open)(path, "wt").write(content)
+    with pytest.raises(BadInput, match=f"{name}, row {row}: this is no pair of user and item") as refused:
+        read_log(spark, LogFormat(path))
+    assert "\n" not in str(refused.value)
+    pairs = read_log(spark, LogFormat(path, skip=True))
+    users = {tuple(one) for one in pairs.found.collect()}
+    assert users <= {("ann", "a"), ("ann", "7"), ("bob", "b"), ("cas", "c")}
+    assert len(users) >= 1 and pairs.skipped >= 1
+    pairs.release()
 
 
 def test_columns_may_have_other_names(spark, tmp_path: Path) -> None:
     path = tmp_path / "edits.csv"
     path.write_text("editor.id,page\n7,Main\n")
     assertDataFrameEqual(
-        read_log(spark, LogFormat(path, "editor.id", "page")), spark.createDataFrame([("7", "Main")], PAIRS)
+        read_log(spark, LogFormat(path, "editor.id", "page")).found, spark.createDataFrame([("7", "Main")], PAIRS)
     )
 
 
@@ -145,7 +180,7 @@ def test_columns_may_have_other_names(spark, tmp_path: Path) -> None:
         ("log.csv", "user,item\n", "holds no subscription"),
         ("log.csv", "", "no column user"),
         ("log.parquet", "this is not parquet", "cannot be read as parquet"),
-        ("log.json", "{ not json", "no column user"),
+        ("log.json", "{ not json", "row 1: this is no pair"),
         ("log.xls", "", "does not say its format"),
     ],
 )

@@ -73,13 +73,15 @@ def _spark_for(
 @click.option("--candidates", default=1, show_default=True, help="Make so many, keep the median in topics per user.")
 @click.option("--user", default="user", show_default=True, help="Column with the user.")
 @click.option("--item", default="item", show_default=True, help="Column with the item subscribed to.")
+@click.option("--skip-malformed", "skip", is_flag=True, help="Leave out rows that are no pair; say how many.")
 @click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), help="Default: by the file's name.")
 @seed_option
 @json_option
 @spark_options
 def universe(
-    log: Path, out: Path, user: str, item: str, kind: str | None, seed: int, as_json: bool, master: str | None,
-    conf: Iterable[tuple[str, str]], seeds: int, least: int, extra: str, members: str, candidates: int,
+    log: Path, out: Path, user: str, item: str, skip: bool, kind: str | None, seed: int, as_json: bool,
+    master: str | None, conf: Iterable[tuple[str, str]], seeds: int, least: int, extra: str, members: str,
+    candidates: int,
 ) -> None:  # fmt: skip
     """A self-contained universe of topics and users from a subscription LOG (user, item[, time])."""
     from cubecast.pipeline.workloads.build import build_universe
@@ -87,12 +89,12 @@ def universe(
     from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
 
     rules = UniverseRules(seeds, least, Extra(extra), Members(members))
-    source = LogFormat(log, user, item, kind)
+    source = LogFormat(log, user, item, kind, skip)
     source.check()
     with _spark_for(out, master, conf) as (spark, tell):
         tell(f"growing the universe of {log}")
-        kept, found = build_universe(spark, source, rules, seed, candidates, out)
-    show({"seed": kept, "out": str(out), **found.to_json()}, as_json)
+        kept, skipped, found = build_universe(spark, source, rules, seed, candidates, out)
+    show({"seed": kept, "out": str(out), "skipped": skipped, **found.to_json()}, as_json)
 
 
 @workload.command(epilog=SYNTHETIC_EXAMPLE)
@@ -231,4 +233,6 @@ def show(facts: dict[str, Any], as_json: bool) -> None:
         print_json(facts)
         return
     output.print(degrees_table(facts))
+    if facts.get("skipped"):
+        output.print(f"{facts['skipped']:,} rows of the log are no pair and were left out")
     output.print(f"seed {facts['seed']} · written to {facts['out']}")

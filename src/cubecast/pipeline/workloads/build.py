@@ -16,15 +16,18 @@ from cubecast.pipeline.workloads.zipf import ZipfLoad, zipf_load
 
 def build_universe(
     spark: SparkSession, log: LogFormat, rules: UniverseRules, seed: int, candidates: int, out: Path
-) -> tuple[int, Profile]:
-    """Of `candidates` universes (seeds `seed`, `seed` + 1, …) the median one, written to `out`, and its seed."""
+) -> tuple[int, int, Profile]:
+    """Of `candidates` universes (seeds `seed`, `seed` + 1, …) the median one, written to `out`.
+
+    Returns its seed, how many rows of the log were left out, and its profile.
+    """
     require_new(out)
-    subscriptions = read_log(spark, log).persist()
+    pairs = read_log(spark, log)
     attempts = range(seed, seed + candidates)
-    kept = seed if candidates <= 1 else median_size(universe_size(subscriptions, rules, one) for one in attempts).seed
-    found = profile(write_subscriptions(universe(subscriptions, rules, kept), out), seed)
-    subscriptions.unpersist()
-    return kept, found
+    kept = seed if candidates <= 1 else median_size(universe_size(pairs.found, rules, one) for one in attempts).seed
+    found = profile(write_subscriptions(universe(pairs.found, rules, kept), out), seed)
+    pairs.release()
+    return kept, pairs.skipped, found
 
 
 def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:

@@ -57,7 +57,10 @@ class UniverseRules:
 
 
 def universe(subscriptions: DataFrame, rules: UniverseRules, seed: int) -> DataFrame:
-    """One universe of a log; the same seed gives the same one however the log is partitioned. → user, topic"""
+    """One universe of a log; the same seed gives the same one however the log is partitioned. → user, topic
+
+    Pairs that stand in the log several times count once: the log itself is not sorted for that.
+    """
     pairs = subscriptions.select(*PAIR)
     chosen = seed_topics(pairs, rules.seeds, seed)
     first = members(pairs, chosen, rules.extra, seed)
@@ -66,7 +69,7 @@ def universe(subscriptions: DataFrame, rules: UniverseRules, seed: int) -> DataF
     inside = pairs.join(F.broadcast(topics), on="topic", how="left_semi")
     if rules.members is Members.SEED:
         inside = inside.join(F.broadcast(first), on="user", how="left_semi")
-    return prune(inside, rules.least_subscribers).select(*PAIR)
+    return prune(inside.distinct(), rules.least_subscribers).select(*PAIR)
 
 
 def seed_topics(pairs: DataFrame, count: int, seed: int) -> DataFrame:
