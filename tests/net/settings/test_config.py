@@ -1,13 +1,12 @@
 """Settings of a node that cannot work are refused before anything is done."""
 
-from enum import Enum
-
 import pytest
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
 from cubecast.net.settings.bounds import FULL_BATCH
 from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.declared import declared
 from cubecast.net.settings.fields import leaves
 from cubecast.protocol.families import DEFAULT_PROTOCOL, find
 from support.cluster import cluster
@@ -86,17 +85,21 @@ def test_the_smallest_and_the_largest_batches_work(most):
     run(main())
 
 
-def test_settings_that_are_parameters_of_the_protocol_agree_with_its_declaration():
-    """Both are documented; where they differ, one of the two lies."""
-    family, known = find(DEFAULT_PROTOCOL), leaves(NodeConfig)
-    shared = [name for name in family.settings if name in known]
-    assert {"window", "eager", "retry", "ack_delay", "patience", "max_batch"} <= set(shared)
+def test_settings_that_are_parameters_of_the_protocol_are_those_it_declares():
+    """A node takes a value exactly where its machine would, but for what a network cannot do."""
+    parameters, known = find(DEFAULT_PROTOCOL).settings, leaves(NodeConfig)
+    shared = [name for name in parameters if name in known]
+    assert {"window", "eager", "retry", "ack_delay", "patience", "max_batch", "aggregation"} <= set(shared)
     for name in shared:
-        declared, setting = family.settings[name], known[name]
-        live = declared.live.value == "on" if isinstance(declared.live, Enum) else declared.live
-        assert setting.default == live, name
-        if setting.limits.least is not None:
-            assert setting.limits.least >= declared.least, name
-        if setting.limits.most is not None:
-            assert setting.limits.most <= declared.most, name
-        assert setting.limits.unit == {"time": "seconds"}.get(declared.unit, declared.unit), name
+        assert known[name].text.lower().startswith(parameters[name].text.lower())
+    assert (known["window"].limits.least, known["window"].limits.most) == (1, 4096)
+    assert (known["retry"].default, known["retry"].limits.unit) == (0.5, "seconds")
+    assert known["aggregation"].default is False
+    assert NodeConfig().chosen(6)["aggregation"] == "off"
+
+
+def test_a_setting_allows_nothing_its_declaration_refuses():
+    with pytest.raises(ValueError, match="the declaration allows from 1 to 4096"):
+        declared("window", most=5000)
+    with pytest.raises(ValueError, match="which is the least"):
+        declared("retry")

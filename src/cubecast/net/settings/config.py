@@ -1,6 +1,7 @@
 """What can be chosen about a live node, validated once. Times are in seconds, sizes in bytes.
 
-The fields are the keys of the configuration file, the text below each is its documentation (`net.settings`).
+The fields are the keys of the configuration file, the text below each is its documentation (`net.settings`); those that
+are parameters of the users' protocol are documented where it declares them.
 Follows decision 0026.
 """
 
@@ -12,6 +13,7 @@ from cubecast.addresses import Address
 from cubecast.errors import BadInput
 from cubecast.ids import ID_LIMIT, NodeId
 from cubecast.net.settings.bounds import FULL_BATCH, MAX_DIMENSION, MAX_FRAME
+from cubecast.net.settings.declared import declared
 from cubecast.net.settings.exposure import check_listening, check_origin
 from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
@@ -25,6 +27,8 @@ MAX_PAYLOAD = 1 << 20
 MOST_BATCH_BYTES = 512 << 10
 """Publications of several messages leave this much room in a packet for what they depend on."""
 TIB = 1 << 40
+SHORTEST = 0.001
+"""Seconds: event loops do not tell shorter times apart."""
 
 LOOPBACK = Address("127.0.0.1", 0)
 ANYWHERE = ("0.0.0.0", "::")
@@ -64,33 +68,21 @@ class NodeConfig:
     """The cluster's name, 1 to 64 characters; nodes and clients of other clusters are refused."""
     dimension: int = setting(6, least=1, most=MAX_DIMENSION)
     """The cube has 2^dimension ids; only the founder's counts."""
-    window: int = setting(16, least=1, most=4096)
-    """Own publications (batches) per topic that may be under way at a time."""
-    eager: int = setting(2, least=0, most=4096)
-    """With so many own publications under way, only full ones leave at once; the others pile up to larger ones."""
-    calm: int = setting(16, least=0, most=4096)
-    """The same as long as none had to wait: acknowledgements that nobody waits for may take their time."""
-    direct: int = setting(15, least=0, most=1 << MAX_DIMENSION)
-    """To so many others at most a source sends small publications itself while it is calm; 0: never."""
+    window: int = declared("window")
+    eager: int = declared("eager")
+    calm: int = declared("calm")
+    direct: int = declared("direct")
     pacing: bool = True
     """While processors are scarce, publications made within milliseconds of one another leave together."""
-    max_batch: int = setting(512, least=1, most=FULL_BATCH)
-    """Messages per publication. Nodes of one cluster may differ."""
-    max_batch_bytes: int = setting(256 << 10, least=1, most=MOST_BATCH_BYTES, unit="bytes")
-    """Bytes of messages per publication; a larger message goes alone."""
+    max_batch: int = declared("max_batch", most=FULL_BATCH)
+    max_batch_bytes: int = declared("max_batch_bytes", most=MOST_BATCH_BYTES)
     max_payload: int = setting(MAX_PAYLOAD, least=1, most=MAX_PAYLOAD, unit="bytes", reload=True)
     """The largest message this node publishes."""
-    aggregation: bool = False
-    """Publications on their way to the same child share packets; fewer packets where answers overtake questions."""
-    retry: float = setting(0.5, least=0.001, most=3600, unit="seconds")
-    """After this long without an answer things are sent again; more than a round trip."""
-    ack_delay: float = setting(0.07, least=0, most=60, unit="seconds")
-    """How long acknowledgements that nobody waits for may be kept to travel together, at each level of a tree; never
-    longer than lets them arrive before `retry`."""
-    round_length: float = setting(0.5, least=0.001, most=3600, unit="seconds")
-    """How often living peers are tested."""
-    patience: float = setting(3.0, least=0.002, most=86_400, unit="seconds")
-    """A peer silent for this long is held faulty; at least two rounds."""
+    aggregation: bool = declared("aggregation")
+    retry: float = declared("retry", least=SHORTEST, most=3600)
+    ack_delay: float = declared("ack_delay", most=60)
+    round_length: float = declared("round_length", least=SHORTEST, most=3600)
+    patience: float = declared("patience", least=2 * SHORTEST, most=86_400)
     peer_budget: int = setting(32 << 20, least=MAX_FRAME, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for a peer that does not read, before the link is cut; at least a largest frame."""
     topic_budget: int = setting(4 << 20, least=1, most=TIB, unit="bytes", reload=True)

@@ -84,7 +84,9 @@ def leaves(kind: type, prefix: str = "") -> dict[str, Leaf]:
         else:
             default = one.default_factory() if one.default_factory is not MISSING else one.default
             limits = one.metadata.get("limits", NO_LIMITS)
-            found[key] = Leaf(key, hints[one.name], limits, texts.get(one.name, ""), default)
+            found[key] = Leaf(
+                key, hints[one.name], limits, texts.get(one.name) or one.metadata.get("text", ""), default
+            )
     return found
 
 

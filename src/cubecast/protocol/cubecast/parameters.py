@@ -48,14 +48,14 @@ class Parameters:
     )
     eager: int = parameter(
         0,
-        "unstable publications from which on only full ones leave; 0: small ones always may",
+        "with so many own publications unstable only full ones leave, the others pile up; 0: small ones always may",
         live=2,
         least=0,
         most=4096,
     )
     calm: int = parameter(
         0,
-        "as eager, for a source that was not made to wait since all it published was stable; 0: no different",
+        "as `eager`, for a source that was not made to wait since all it published was stable; 0: no different",
         live=16,
         least=0,
         most=4096,
@@ -67,12 +67,16 @@ class Parameters:
         least=0,
         most=1 << MAX_DIMENSION,
     )
-    max_batch: int = parameter(512, "messages per publication at most", least=1, most=MOST_MESSAGES)
+    max_batch: int = parameter(512, "messages per publication at most; nodes may differ", least=1, most=MOST_MESSAGES)
     max_batch_bytes: int = parameter(
         65_536, "payload bytes per publication; a larger message goes alone", live=256 << 10, least=1, unit="bytes"
     )
     ack_delay: float = parameter(
-        0.0, "how long acknowledgements may wait for company, at each level of a tree", live=0.07, least=0, unit="time"
+        0.0,
+        "how long acknowledgements that nobody waits for may be kept to travel together, at each level of a tree",
+        live=0.07,
+        least=0,
+        unit="time",
     )
     retry: float = parameter(
         1000.0,
@@ -86,10 +90,10 @@ class Parameters:
         "who notices silent peers: driver (only what it reports) or diagnosis (testing rounds besides)",
         live=Detection.DIAGNOSIS,
     )
-    round_length: float = parameter(1000.0, "between two testing rounds", live=0.5, above=0, unit="time")
+    round_length: float = parameter(1000.0, "how often living peers are tested", live=0.5, above=0, unit="time")
     patience: float = parameter(
         4000.0,
-        "a tested peer silent for this long is held faulty; a joining node alone for this long starts alone",
+        "a tested peer silent for this long is held faulty, a joining node starts alone; at least two rounds",
         live=3.0,
         above=0,
         unit="time",
@@ -99,7 +103,10 @@ class Parameters:
     announcement_bytes: int = parameter(
         256 << 10, "of an announcement of what faulty nodes left that travel in one packet", least=1, unit="bytes"
     )
-    aggregation: Aggregation = parameter(Aggregation.OFF, "off, or on: publications for the same child share packets")
+    aggregation: Aggregation = parameter(
+        Aggregation.OFF,
+        "on: publications on their way to the same child share packets; fewer packets where answers overtake questions",
+    )
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= MAX_DIMENSION:
