@@ -83,11 +83,36 @@ ADDED: Final[dict[str, int]] = {"digest": 2, "filter": 3, "attributes": 3, "peer
 COLUMN_NAMES: Final[tuple[str, ...]] = tuple(name for name, _, _ in COLUMNS)
 
 # What `promises` in run.json may name, in the order reports show them.
-WELL_FORMED: Final = ("K0", "K1", "K2", "K3")
-PROPERTIES: Final = (
-    *("P1", "P1b", "P2", "P3", "P3b", "P4", "P4u", "P5", "P6", "P7", "P8"),
-    *("P9a", "P9b", "P9c", "P10", "P11", "P12", "P13", "P14", "P15", "P16"),
-)
+MEANINGS: Final = {
+    "K0": "The trace does not contradict itself",
+    "K1": "Starting points name only what was published",
+    "K2": "Starting points leave no cause behind",
+    "K3": "Starting points hide nothing that was owed",
+    "P1": "Only what was published is delivered",
+    "P1b": "It is delivered with the bytes it was published with",
+    "P2": "Nothing is delivered twice",
+    "P3": "What was acknowledged reaches every correct subscriber",
+    "P3b": "Who publishes hears itself",
+    "P4": "What one correct subscriber gets, all get",
+    "P4u": "What any subscriber got, even one that crashed, all get",
+    "P5": "Each publisher's messages come in order",
+    "P6": "Each publisher's messages come without holes",
+    "P7": "Causes come before effects",
+    "P8": "No effect without all its causes",
+    "P9a": "Any two see the same order",
+    "P9b": "One order suits everybody",
+    "P9c": "Everybody sees the same sequence, without holes",
+    "P10": "Exactly once, also across restarts",
+    "P11": "Only subscribers are delivered to",
+    "P12": "Nothing waits for ever, nothing lost turns up",
+    "P13": "Headers claim exactly what happened before",
+    "P14": "Nothing is silently lost between processes that live",
+    "P15": "What was acknowledged is kept for those who were away",
+    "P16": "Publishers are told what was lost",
+}
+"""In a few words each; docs/verification.md says it exactly."""
+WELL_FORMED: Final = tuple(name for name in MEANINGS if name[0] == "K")
+PROPERTIES: Final = tuple(name for name in MEANINGS if name[0] == "P")
 COUNTS_MESSAGES: Final = 2
 """Up to this version `messages` is a number."""
 NEEDS_VERSION: Final[dict[str, int]] = {"P1b": 2}
