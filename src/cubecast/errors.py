@@ -10,11 +10,11 @@ class BadInput(CubecastError):  # noqa: N818 - it is the user's input that is ba
 
 
 class NotAuthenticated(BadInput):
-    """Whoever asks did not prove to be anybody this node knows. Nothing was done."""
+    """The client did not prove to be a principal this node knows. Nothing was done."""
 
 
 class NotPermitted(BadInput):
-    """The policy does not grant this to whoever asks. Nothing was done."""
+    """The policy does not grant this to the client. Nothing was done."""
 
 
 class LocalProtocolError(CubecastError):
@@ -58,11 +58,11 @@ class Missed(CubecastError):  # noqa: N818 - names what happened to the reader
 
 
 class NoResponder(CubecastError):  # noqa: N818 - a state, not an accident
-    """Nobody is subscribed to the topic of a request: it was published and reached nobody."""
+    """The topic of a request has no subscriber: it was published and reached no server."""
 
 
 class RequestFailed(CubecastError):  # noqa: N818 - the other side's failure, told to the one who asked
-    """Whoever served the request could not: the text is what the handler raised."""
+    """The server of the request could not: the text is what the handler raised."""
 
 
 class PartlyPublished(CubecastError):  # noqa: N818 - names what happened

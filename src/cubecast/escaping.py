@@ -1,6 +1,6 @@
 """Text of others for a screen or a log: what would steer a terminal, or pass for a line of its own, is spelled out.
 
-Whoever may publish, call or refuse chooses text that people read here. Control characters (C0 and C1, DEL), the
+Clients that publish, call or refuse choose text that people read here. Control characters (C0 and C1, DEL), the
 separators of lines and paragraphs, and what turns the direction of writing become escapes as in Python (`\\x1b`).
 """
 
@@ -23,7 +23,7 @@ def visible_lines(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """The same of JSON, in escapes that JSON has: whoever parses it gets what was there before."""
+    """The same of JSON, in escapes that JSON has: a parser gets what was there before."""
     return _of_lines.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

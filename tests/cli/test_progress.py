@@ -4,7 +4,7 @@ import threading
 
 from rich.console import Console
 
-from cubecast.cli.progress import Lines, stages
+from cubecast.cli.progress import ProgressLines, stages
 from cubecast.experiments.sweep.progress import Snapshot
 from cubecast.report.sweeps import sweep_bar
 
@@ -23,7 +23,7 @@ def test_a_long_one_says_which_stage_it_is_at():
         told.append(line)
         heard.set()
 
-    with Lines("reading", write, first=0.0) as lines:
+    with ProgressLines("reading", write, first=0.0) as lines:
         assert heard.wait(30)
         lines.tell("judging")
     assert told == ["cubecast: reading (0 s so far)"]

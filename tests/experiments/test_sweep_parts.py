@@ -13,7 +13,7 @@ from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.kinds import PointKind
 from cubecast.experiments.sweep.plan import BATCH_SECONDS, batches, checked_points
 from cubecast.experiments.sweep.results import About, means, read_results, row_of, write_results
-from cubecast.experiments.sweep.store import Store
+from cubecast.experiments.sweep.store import SweepStore
 
 SWEEP = Sweep("s", grid={"seconds": [0.01, 5.0, 0.2]}, runs=100)
 
@@ -50,7 +50,7 @@ def test_traces_cannot_be_kept_where_none_are_written():
 
 
 def test_a_directory_belongs_to_one_sweep(tmp_path: Path):
-    store = Store(tmp_path / "out")
+    store = SweepStore(tmp_path / "out")
     store.open(SWEEP)
     store.open(replace(SWEEP, runs=2))
     with pytest.raises(BadInput, match=r"holds another sweep \(seed is 1 there, 2 here\)"):
@@ -63,14 +63,14 @@ def test_a_directory_belongs_to_one_sweep(tmp_path: Path):
 def test_a_directory_with_something_else_is_refused(tmp_path: Path):
     (tmp_path / "letter.txt").touch()
     with pytest.raises(BadInput, match="holds no sweep"):
-        Store(tmp_path).open(SWEEP)
+        SweepStore(tmp_path).open(SWEEP)
     with pytest.raises(BadInput, match="holds no sweep"):
-        Store(tmp_path / "letter.txt").open(SWEEP)
+        SweepStore(tmp_path / "letter.txt").open(SWEEP)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
 def test_what_an_interrupt_left_half_done_is_removed_and_finished_points_stay(tmp_path: Path):
-    store = Store(tmp_path / "out")
+    store = SweepStore(tmp_path / "out")
     store.open(SWEEP)
     done, begun, *_ = SWEEP.expand()
     store.begin(done, "w")

@@ -17,7 +17,7 @@ from cubecast.experiments.ledger import Claim, Comparison, Evidence, Explanation
 from cubecast.experiments.reproduction import Reproduction, write_reproduction
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.results import About, write_results
-from cubecast.experiments.sweep.store import Store
+from cubecast.experiments.sweep.store import SweepStore
 from cubecast.report.document import Grid, Section, cell, duration, page
 from cubecast.report.properties import MEANINGS, meaning
 from cubecast.report.trace_section import short_names
@@ -56,13 +56,13 @@ def reproduced(tmp_path: Path) -> Path:
 
 def sweep_in(directory: Path) -> None:
     sweep = Sweep("grow", {"nodes": [8, 16], "protocol": ["a", "b"]})
-    Store(directory).open(sweep)
+    SweepStore(directory).open(sweep)
     rows = [
         {"status": "ok", "nodes": nodes, "protocol": protocol, "packets": nodes * k}
         for nodes in (8, 16)
         for k, protocol in enumerate("ab", 1)
     ]
-    write_results(rows, Store(directory).results, About("grow", 1, ["nodes", "protocol"], ["packets"]))
+    write_results(rows, SweepStore(directory).results, About("grow", 1, ["nodes", "protocol"], ["packets"]))
 
 
 def test_a_reproduction_is_its_ledger_its_reasons_and_its_plots(reproduced: Path):

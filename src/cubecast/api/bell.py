@@ -1,4 +1,4 @@
-"""Waking whoever waits."""
+"""Waking readers that wait."""
 
 import asyncio
 

@@ -259,7 +259,7 @@ class Client:
     async def request(self, topic: str, data: Any, *, headers: Headers | None = None, timeout: float = 5.0) -> Message:
         """Publish a question and wait for the first answer.
 
-        `RequestFailed` when the handler raised, `NoResponder` at once when nobody is subscribed to the topic.
+        `RequestFailed` when the handler raised, `NoResponder` at once when the topic has no subscriber.
         """
         return await self._requests.ask(check_topic(topic), data, headers, timeout)
 
@@ -276,7 +276,7 @@ class Client:
     def serve(self, pattern: str, handler: Handler, *, concurrency: int = 1, where: str | None = None) -> Service:
         """Answer each request with what the handler, plain or async, returns; closed with the client or by itself.
 
-        Every server of a topic gets and answers every request; whoever asks takes the first answer. One request after
+        Every server of a topic gets and answers every request; the client takes the first answer. One request after
         the other, or up to `concurrency` at a time. With `where` only those whose headers match.
         """
         subscription = self.subscribe(pattern, gaps="ignore", where=where)

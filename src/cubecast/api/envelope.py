@@ -2,8 +2,8 @@
 
 Plain bytes travel as they are. Anything else opens with a mark and a byte that says how the rest is to be read; so do
 bytes that happen to begin with the mark, and empty ones. The network never looks inside, so a foreign or garbled
-envelope is found where it is opened, by whoever reads the message, and stops nobody else. In front of all this may be
-the name of the client that published it, put there by its node where security is enabled (`headers`).
+envelope is found where it is opened, by the subscriber that reads the message, and stops nobody else. In front of all
+this may be the name of the client that published it, put there by its node where security is enabled (`headers`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set

@@ -18,7 +18,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 
 
 class Replier(Protocol):
-    """Whoever can answer a message: the client it came through."""
+    """The client that can answer a message: the one it came through."""
 
     async def reply(self, message: "Message", data: Any) -> None: ...
 

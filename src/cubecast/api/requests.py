@@ -1,7 +1,7 @@
 """Questions and answers on top of publications.
 
-Whoever asks names the topic of its own inbox and the question in the headers; whoever answers publishes there, and
-nowhere but in inboxes: a question is no way to make somebody else publish where one may not. Every responder that is
+A client that asks names the topic of its own inbox and the question in the headers; the server publishes there, and
+nowhere but in inboxes: a question is no way to make a server publish where one may not. Every responder that is
 subscribed may answer; the first answer counts. A question's name is not to be guessed, so that nobody answers who was
 not asked. Follows decision 0050.
 """

@@ -22,7 +22,7 @@ from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 
 PREMISED: Final = frozenset({"P14", "P15", "P16"})
-"""They say nothing about a run in which nobody who lived was ever suspected."""
+"""They say nothing about a run in which no living process was ever suspected."""
 
 
 @dataclass(eq=False)
@@ -74,7 +74,7 @@ class Continuity:
 
     @property
     def vacuous(self) -> bool:
-        """Nobody who lived to the end was ever held faulty."""
+        """No process that lived to the end was ever held faulty."""
         return not any(one.alive and one.suspected for one in self.processes)
 
     @cached_property

@@ -11,7 +11,7 @@ def as_text(message: Message, *, show_topic: bool = False) -> str:
     try:
         text = message.body().decode(errors="replace")
     except RemoteProtocolError as error:
-        text = f"({error})"  # somebody sent what no client of ours sends: that is no reason to stop listening
+        text = f"({error})"  # a publisher sent what no client of ours sends: that is no reason to stop listening
     return f"{message.topic} {text}" if show_topic else text
 
 

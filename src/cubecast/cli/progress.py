@@ -24,11 +24,11 @@ def stages(text: str) -> Iterator[Callable[[str], None]]:
             task = bar.add_task(text, total=None)
             yield lambda stage: bar.update(task, description=stage)
         return
-    with Lines(text, lambda line: click.echo(line, err=True)) as lines:
+    with ProgressLines(text, lambda line: click.echo(line, err=True)) as lines:
         yield lines.tell
 
 
-class Lines:
+class ProgressLines:
     """One line after a while and then every so often, from a thread of its own: the work may be one long call."""
 
     def __init__(self, text: str, write: Callable[[str], None], first: float = FIRST_LINE_AFTER) -> None:
@@ -42,7 +42,7 @@ class Lines:
     def tell(self, stage: str) -> None:
         self._stage = stage
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "ProgressLines":
         self._thread.start()
         return self
 

@@ -45,7 +45,7 @@ def _lines(family: Family) -> list[tuple[str, str]]:
     said = _to_json(family)
     named = [
         ("promises", "promises"),
-        ("promises besides while nobody joins or leaves", "static_promises"),
+        ("promises besides while no process joins or leaves", "static_promises"),
         ("measured", "measured"),
         ("requests", "requests"),
         ("packets", "packets"),

@@ -13,7 +13,7 @@ WIDE = 500
 
 
 class Screen(Console):
-    """Text is shown as it is: nothing in it is markup, for it may be somebody else's. Nor can it steer a terminal:
+    """Text is shown as it is: nothing in it is markup, for it may be a stranger's. Nor can it steer a terminal:
     there it is spelled out before it is laid out. In files and pipes nothing is cut or folded."""
 
     def __init__(self, **options: Any) -> None:

@@ -25,7 +25,7 @@ Examples:
   cubecast serve 'load.*' --concurrency 4 -- uptime
 """
 MOST_COMPLAINT = 500
-"""Characters of what a command wrote on standard error that whoever asked is told."""
+"""Characters of what a command wrote on standard error that the client is told."""
 
 
 @click.command(epilog=EXAMPLE)
@@ -84,7 +84,7 @@ async def _serve(
 
 
 def _output(command: tuple[str, ...], request: bytes, within: float) -> str | bytes:
-    """What it printed, as text where it is, without the line's end; CubecastError for whoever asked."""
+    """What it printed, as text where it is, without the line's end; CubecastError for the client."""
     try:
         ended = subprocess.run(command, input=request, capture_output=True, timeout=within, check=False)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""What only somebody who sees the whole simulated world can judge: its clock is everybody's, and faults are known.
+"""What only an observer who sees the whole simulated world can judge: its clock is everybody's, and faults are known.
 
 The promises of the checker speak of what happened before what; users care about more. What they asked to be published
 is published, what they want to receive is subscribed to, a confirmed subscription misses nothing published *later*,
-whoever left is left alone, nobody restarts without a reason, and a gap says what is missing.
+a node that left is left alone, nobody restarts without a reason, and a gap says what is missing.
 """
 
 from collections import Counter, defaultdict
@@ -110,7 +110,7 @@ def traffic_to_leavers(events: Iterable[Event], asked: Asked) -> tuple[str, ...]
 
 
 def needless_restarts(events: Iterable[Event]) -> tuple[str, ...]:
-    """A life that ends itself was suspected by somebody, or somebody who came back or began alone contradicts it."""
+    """A life that ends itself was suspected by a node, or a node that came back or began alone contradicts it."""
     suspected: set[NodeId] = set()
     found, doubt = [], False
     for event in events:

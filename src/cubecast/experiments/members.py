@@ -49,7 +49,7 @@ class MemberProcess:
         return not self.was_killed and self.code is None
 
     def write(self, what: dict[str, Any]) -> None:
-        """Tell it something; one that is gone does not hear it, which whoever waits for it notices."""
+        """Tell it something; one that is gone does not hear it, which its waiter notices."""
         stdin = self._process.stdin
         assert stdin is not None
         if not stdin.is_closing():

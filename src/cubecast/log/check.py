@@ -10,7 +10,7 @@ from typing import Any
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
 from cubecast.log.adoption import look_behind
-from cubecast.log.load import Contents, Held, load
+from cubecast.log.load import Held, LogContents, load
 from cubecast.log.lost import lost_batches
 from cubecast.log.marks import Witness, read_witness
 from cubecast.log.reader import Reader
@@ -126,7 +126,7 @@ def _structure(reader: Reader) -> list[str]:
     return [f"{reader.path}: {problem}" for problem in found if problem != "ok"]
 
 
-def _lost(directory: Path, database: sqlite3.Connection, contents: Contents, witness: Witness) -> list[str]:
+def _lost(directory: Path, database: sqlite3.Connection, contents: LogContents, witness: Witness) -> list[str]:
     """What is in the segments and not in the index yet is not lost: opening the log enters it."""
     tail = look_behind(directory, database, {topic: held.account for topic, held in contents.topics.items()})
     behind = {(topic, one) for topic, offset, many, *_ in tail.found for one in range(offset, offset + many)}
@@ -139,7 +139,7 @@ def _lost(directory: Path, database: sqlite3.Connection, contents: Contents, wit
     return lost if tail.is_clean else lost + tail.notes
 
 
-def _strangers(reader: Reader, contents: Contents) -> list[str]:
+def _strangers(reader: Reader, contents: LogContents) -> list[str]:
     known = {held.account.number for held in contents.topics.values()}
     rows = reader.ask("SELECT topic, count(*) FROM batches GROUP BY topic")
     return [

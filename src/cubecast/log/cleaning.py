@@ -37,7 +37,7 @@ class Cleaner:
                 if size >= STEP_BYTES:
                     break
         except Broken:
-            # Reading there will tell whoever asks for it; until it is repaired or forgotten, the file stays.
+            # Reading there will tell the reader that asks for it; until it is repaired or forgotten, the file stays.
             if not moved:
                 return False
         finally:

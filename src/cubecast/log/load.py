@@ -22,14 +22,14 @@ class Held:
 
 
 @dataclass(slots=True)
-class Contents:
+class LogContents:
     topics: dict[Topic, Held]
     complaints: list[str]
     """Rows of the small tables that are not what was written; what they said was put together again from the rest."""
 
 
-def load(database: sqlite3.Connection) -> Contents:
-    contents = Contents({}, [])
+def load(database: sqlite3.Connection) -> LogContents:
+    contents = LogContents({}, [])
     for number, name, first, last, size, checksum in database.execute("SELECT * FROM topics").fetchall():
         account, actual = Account(number, first, last, size), _last(database, number)
         if checksum != topic_checksum(name, account):

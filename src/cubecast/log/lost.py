@@ -1,4 +1,4 @@
-"""What was on the disk once, as somebody testifies, and is not there."""
+"""What was on the disk once, as the witness testifies, and is not there."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -7,13 +7,13 @@ from typing import Any
 
 from cubecast.ids import MessageId, Topic
 from cubecast.log.index import Hole
-from cubecast.log.load import Contents, Held, missing_runs
+from cubecast.log.load import Held, LogContents, missing_runs
 from cubecast.log.marks import Witness
 from cubecast.log.record import Damage, Mark, Run
 from cubecast.log.segments import segment_numbers, segment_path
 
 
-def lost_batches(directory: Path, database: sqlite3.Connection, contents: Contents, witness: Witness) -> list[Hole]:
+def lost_batches(directory: Path, database: sqlite3.Connection, contents: LogContents, witness: Witness) -> list[Hole]:
     """Testified by the index, by the marks, by the topics' rows, in this order; nothing twice."""
     holes: list[Hole] = []
     for found in (_beyond(directory, database, contents), _unfound(directory, database, contents, witness.marks)):
@@ -31,7 +31,7 @@ def _hole(where: Path, topic: Topic, first: int, last: int, ids: Iterable[Run], 
     return Hole(topic, Damage(first, last, tuple(ids), f"{where}: topic {topic}, offsets {first} to {last}: {why}"))
 
 
-def _is_known(contents: Contents, holes: list[Hole], new: Hole) -> bool:
+def _is_known(contents: LogContents, holes: list[Hole], new: Hole) -> bool:
     held, damage = contents.topics.get(new.topic), new.damage
     if held is not None and damage.last < held.account.first:
         return True
@@ -54,7 +54,7 @@ def _merged(holes: list[Hole]) -> list[Hole]:
     return [hole for found in merged.values() for hole in found]
 
 
-def _beyond(directory: Path, database: sqlite3.Connection, contents: Contents) -> Iterator[Hole]:
+def _beyond(directory: Path, database: sqlite3.Connection, contents: LogContents) -> Iterator[Hole]:
     """What the index knows in places that are not there: files that are shorter, or gone."""
     topics = {held.account.number: topic for topic, held in contents.topics.items()}
     sizes = {number: segment_path(directory, number).stat().st_size for number in segment_numbers(directory)}
@@ -71,7 +71,7 @@ def _beyond(directory: Path, database: sqlite3.Connection, contents: Contents) -
 
 
 def _unfound(
-    directory: Path, database: sqlite3.Connection, contents: Contents, marks: Iterable[Mark]
+    directory: Path, database: sqlite3.Connection, contents: LogContents, marks: Iterable[Mark]
 ) -> Iterator[Hole]:
     """What was acknowledged and never came into the index, because the end of the segments is gone or damaged."""
     where = segment_path(directory, max(segment_numbers(directory), default=1))

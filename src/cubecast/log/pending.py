@@ -12,7 +12,7 @@ from cubecast.log.index import Hole
 from cubecast.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
 
 LINGER = 0.5
-"""Seconds that items nobody waits for may gather: a commit costs much the same, however large it is."""
+"""Seconds that items without a waiting publisher may gather: a commit costs much the same, however large it is."""
 ENOUGH = 4 << 20
 """Bytes that do not wait for more."""
 
@@ -127,7 +127,7 @@ class Pending:
         return future
 
     def _hurry(self) -> None:
-        """Somebody waits: what this turn brings goes at its end."""
+        """A publisher waits: what this turn brings goes at its end."""
         if self._turn and not self._is_urgent:
             self._is_urgent = True
             self._loop.call_soon(self._end_of_turn)

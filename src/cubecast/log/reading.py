@@ -16,7 +16,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.log.record import RECORD_OVERHEAD, Cut, Damage, Entry, Logged, Packed, Record, make_tuple
 
 RECENT = 2 << 20
-"""Bytes of the newest records that are kept in memory at most: whoever is nearly live gets there in one step."""
+"""Bytes of the newest records that are kept in memory at most: a reader that is nearly live gets there in one step."""
 TICK = 1e-6
 """Seconds; the smallest difference between two times that both floats and people can tell."""
 

@@ -152,7 +152,7 @@ Cut = dict[NodeId, tuple[int, int]]
 """Per publisher the incarnation and counter of the newest message that counts as known."""
 
 
-class Broken(Exception):  # noqa: N818 - a state of bytes, for whoever read them
+class Broken(Exception):  # noqa: N818 - a state of bytes, for the reader
     """These bytes are not a frame, or not one as it was written. `args[1]` is the head, when that much is good."""
 
 

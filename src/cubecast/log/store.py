@@ -35,7 +35,7 @@ from cubecast.log.writer import Writer
 log = logging.getLogger(__name__)
 
 BUDGET = 8 << 20
-"""Bytes that may wait for the disk before whoever appends has to wait."""
+"""Bytes that may wait for the disk before the node that appends has to wait."""
 CLOSING_TIME = 10.0
 SWEEP_EVERY = 1.0
 """Seconds between looks for what may be forgotten."""
@@ -347,7 +347,7 @@ class Store:
         return await self._ask(self._reader.last_numbers, name, topics)
 
     async def in_reader(self, work: Callable[[], Answer]) -> Answer:
-        """Do it in the thread that reads, for which nobody waits but readers."""
+        """Do it in the thread that reads, for which only readers wait."""
         return await self._ask(work)
 
     async def cut_at(self, topic: Topic, offset: int) -> Cut:

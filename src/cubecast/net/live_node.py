@@ -50,7 +50,7 @@ REST_CHECKED_EVERY = 0.01
 """Seconds; looking through all topics after every step would cost more than the steps."""
 PLACES_TRIED = 8
 GOODBYES_TAKE = 0.5
-"""Seconds by which others may know earlier than this node that somebody left."""
+"""Seconds by which others may know earlier than this node that a member left."""
 
 
 class LiveNode:
@@ -90,7 +90,7 @@ class LiveNode:
         self.reception.on_client = self.clients.accept
         self.reception.on_refused = self.clients.on_cut = lambda kind, detail: self.notice(kind, None, detail)
         self.reloads: list[Prepare] = [self.security.prepare, self._prepare]
-        """Asked when settings are read again; whoever adds something reloadable to a node adds itself here."""
+        """Asked when settings are read again; what is reloadable in a node adds itself here."""
         self.web: WebServer | None = None
         self.observer: Observer | None = None
         self._tracing = Tracing(config)
@@ -175,7 +175,7 @@ class LiveNode:
 
     async def _open_eyes(self) -> None:
         """Before this node takes part, so that it can be asked why it does not."""
-        # Imported here, because nodes that nobody watches do without.
+        # Imported here, because nodes without observers do without.
         if self.config.http is not None or self.config.observe:
             from cubecast.net.web.observer import Observer
 
@@ -239,7 +239,7 @@ class LiveNode:
             self._peers.reach(seating.contacts)
 
     def _leave_place(self) -> None:
-        """Somebody else got the id first, so nothing of this belongs to its history."""
+        """Another node got the id first, so nothing of this belongs to its history."""
         if self._driver is not None:
             self._driver.stop()
             self._driver.drop_journal()
@@ -395,7 +395,7 @@ class LiveNode:
         self._closed = True
         if self._active is not None and not self._active.done():
             self._active.set_exception(Closed("this node was closed before it took part"))
-            self._active.exception()  # whoever starts it gets it; if nobody does, that is no mistake
+            self._active.exception()  # its starter gets it; if none does, that is no mistake
         if self._driver is not None:
             self._driver.stop()
             self._driver.end_journal(at_rest=self.broken is None and self._is_at_rest)
@@ -419,7 +419,7 @@ class LiveNode:
             self._driver.call(name, *arguments)
 
     def _stepped(self) -> None:
-        """Did the step end something somebody waits for?"""
+        """Did the step end something a caller waits for?"""
         driver, active = self._driver, self._active
         if driver is not None and driver.inspector.is_active:
             driver.watcher = None
@@ -484,7 +484,7 @@ class LiveNode:
             self.observer.latency.on_note(peer, data)
 
     def _on_refused(self, refusal: Refused) -> None:
-        """Somebody does not accept who we are."""
+        """A peer does not accept who we are."""
         if refusal.newest_incarnation >= LAST_INCARNATION:
             log.error("a node says that this id has lived all its incarnations: %s", refusal.reason)
         elif refusal.newest_incarnation >= self.place.incarnation:

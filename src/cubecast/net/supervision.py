@@ -8,7 +8,7 @@ VARIABLE = "NOTIFY_SOCKET"
 
 
 def notify(state: str) -> None:
-    """`READY=1`, `STOPPING=1` and so on; nothing happens where nobody asked to be told."""
+    """`READY=1`, `STOPPING=1` and so on; nothing happens where no supervisor asked to be told."""
     path = os.environ.get(VARIABLE, "")
     if path:
         address = "\0" + path[1:] if path.startswith("@") else path

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 def in_circles(waiting: Sequence[Row], topics: dict[str, TopicMessages]) -> list[Row]:
     """Rows of `frames.FINDING`, the first delivery of each log that waits: those on a circle, with the circle told.
 
-    Each waits for a publication of one log, so that its way leads into a circle; whoever is only on the way is a
+    Each waits for a publication of one log, so that its way leads into a circle; a log that is only on the way is a
     bystander and not to blame.
     """
     stuck = {(row["node"], row["incarnation"]): row for row in waiting}

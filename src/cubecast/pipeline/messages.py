@@ -136,7 +136,7 @@ class RunMessages:
     whole: frozenset[int]
     """Packed logs that are there and not short: only of those it is certain what they did not publish."""
     filtered: frozenset[str] = frozenset()
-    """Topics that somebody subscribed with a filter."""
+    """Topics that were subscribed with a filter."""
     resumed: bool = False
     """A process lived through a suspicion: what it kept may turn up after others gave it up."""
 

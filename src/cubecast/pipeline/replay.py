@@ -232,7 +232,7 @@ def _lost(view: View) -> Iterator[Finding]:
 
 
 def _heard_of_lost(view: View) -> list[tuple[int, int]]:
-    """What this correct subscription delivered of the messages that somebody declared lost."""
+    """What this correct subscription delivered of the messages that a subscription declared lost."""
     if not view.correct or not view.topic.lost:
         return []
     return sorted(view.topic.lost & _messages_at(view.rows, view.at))

@@ -125,7 +125,7 @@ class Nemesis:
     pace: Mapping[str, str] = field(default_factory=dict)
     """Parameters in every plot."""
     silenced: tuple[str, ...] = ()
-    """Kinds of packets by which a node says that it suspects somebody."""
+    """Kinds of packets by which a node says that it suspects another."""
     forwarders: Callable[[tuple[NodeId, ...]], Sequence[tuple[NodeId, NodeId, NodeId]]] = lambda nodes: ()
     """(source, node, other): what the source sends to the other goes by way of the node, while all of these live."""
 

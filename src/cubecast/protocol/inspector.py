@@ -121,7 +121,7 @@ class Inspector:
         return []
 
     def reaches(self, topic: Topic, me: NodeId) -> bool:
-        """May somebody else hear what is published there? True where nobody can say."""
+        """May another node hear what is published there? True where nobody can say."""
         return True
 
     def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:

@@ -12,7 +12,7 @@ from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.verdict import Verification
 from cubecast.report.document import Section, page, require_drawing, write_page
 from cubecast.report.small_or_spark import SparkIfAsked, Tell, measure_traces, verify_traces
-from cubecast.report.sources import Sources, find_sources
+from cubecast.report.sources import ReportSources, find_sources
 
 
 def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) ->
 
 
 def write_trace_report(title: str, verification: Verification, metrics: Metrics, out: Path) -> None:
-    """Of traces that somebody has judged and measured already."""
+    """Of traces that were judged and measured already."""
     write_page(out, page(title, _trace_sections(verification, metrics), f"Made by cubecast {__version__}"))
 
 
@@ -45,7 +45,7 @@ def _trace_sections(verification: Verification, metrics: Metrics) -> list[Sectio
     return trace_sections(verification, metrics)
 
 
-def _pages_of_papers(found: Sources, out: Path, origin: str, tell: Tell) -> Iterator[Path]:
+def _pages_of_papers(found: ReportSources, out: Path, origin: str, tell: Tell) -> Iterator[Path]:
     """Written beside the report, one for each reproduction if there are several; in their order."""
     from cubecast.report.reproduction_section import reproduction_section
 
@@ -58,7 +58,9 @@ def _pages_of_papers(found: Sources, out: Path, origin: str, tell: Tell) -> Iter
         yield path
 
 
-def _sections(directory: Path, found: Sources, papers: list[str], spark: SparkIfAsked, tell: Tell) -> Iterator[Section]:
+def _sections(
+    directory: Path, found: ReportSources, papers: list[str], spark: SparkIfAsked, tell: Tell
+) -> Iterator[Section]:
     from cubecast.report.comparison_section import comparison_section
     from cubecast.report.literature_section import literature_section
     from cubecast.report.reproduction_section import reproduction_section

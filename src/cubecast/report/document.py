@@ -26,7 +26,7 @@ class Grid:
     headings: Sequence[str]
     rows: Sequence[Sequence[Any]]
     folded: bool = False
-    """Shown as its caption until somebody opens it."""
+    """Shown as its caption until the reader opens it."""
     anchor: str = ""
     """What links on the page call it."""
     kind: str = field(default="grid", init=False)

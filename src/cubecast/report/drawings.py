@@ -18,8 +18,8 @@ from cubecast.report.plots import (
     styled,
     svg,
 )
-from cubecast.report.story import Story, Tree
-from cubecast.report.witness import Moment, Scene
+from cubecast.report.story import Story, StoryTree
+from cubecast.report.witness import Moment, WitnessScene
 
 _MARKS = {"killed": BAD, "suspected": WARN, "gap": THIRD, "joined": GOOD, "left": SECOND}
 MOST_MARKS = 24
@@ -54,7 +54,7 @@ def timeline(story: Story, unit: str) -> str:
         return svg(figure)
 
 
-def tree(found: Tree) -> str:
+def tree(found: StoryTree) -> str:
     """The publication's way from its source downwards, one level per hop."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     for node, parent in sorted(found.parents.items()):
@@ -109,7 +109,7 @@ def _lay_out(
     return x
 
 
-def space_time(scene: Scene) -> str:
+def space_time(scene: WitnessScene) -> str:
     """Logs as lines from left to right, publications and deliveries on them, messages as arrows; the culprit is red."""
     rows = {log: -number for number, log in enumerate(scene.logs)}
     with styled():

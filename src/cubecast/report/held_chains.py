@@ -30,7 +30,7 @@ async def held_across(named: Sequence[str], connect: Connect, timeout: float, *,
 
 
 def _worth_asking(statuses: Iterable[Status]) -> Iterable[str]:
-    """Addresses of living members that may have what somebody misses: its source first."""
+    """Addresses of living members that may have what a node misses: its source first."""
     known = {one["node"] for one in statuses}
     first: dict[str, None] = {}
     rest: dict[str, None] = {}

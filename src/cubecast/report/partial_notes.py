@@ -1,4 +1,4 @@
-"""Which of the judged traces do not tell everything, for whoever reads the verdict."""
+"""Which of the judged traces do not tell everything, for the reader of the verdict."""
 
 import json
 from collections.abc import Iterable

@@ -11,7 +11,7 @@ _UNITS = {"time": "u.t.; live seconds"}
 
 
 def protocols_table(families: Sequence[Family]) -> Table:
-    table = Table("protocol", "what it is", "promises", "besides, while nobody joins or leaves", "measured")
+    table = Table("protocol", "what it is", "promises", "besides, while no process joins or leaves", "measured")
     for one in families:
         lists = (one.promises, one.static_promises, one.measured)
         table.add_row(one.name, one.summary, *map(" ".join, lists))

@@ -17,19 +17,19 @@ _COMPARISON_KEYS = {"size", "runs", "seed", "rows"}
 
 
 @dataclass(frozen=True)
-class Sources:
+class ReportSources:
     has_traces: bool
     reproductions: list[dict[str, Any]]
     sweeps: list[tuple[About, list[dict[str, Any]]]]
     comparisons: list[dict[str, Any]]
 
 
-def find_sources(directory: Path) -> Sources:
+def find_sources(directory: Path) -> ReportSources:
     """Everything in and below the directory; BadInput when there is nothing, or something is damaged."""
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist"
         raise BadInput(f"{directory} {what}; name one with traces, a reproduction or a sweep in it")
-    found = Sources(
+    found = ReportSources(
         any(True for _ in directory.rglob(RUN_FILE)),
         [_results(path, _LEDGER_KEYS, "reproduce") for path in sorted(directory.rglob(f"*{REPRODUCTION_SUFFIX}"))],
         [read_results(path) for path in _sweep_results(directory)],

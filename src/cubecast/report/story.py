@@ -20,7 +20,7 @@ _COLUMNS = ("node", "incarnation", "seq", "time", "kind", "topic", "source", "so
 
 
 @dataclass(frozen=True)
-class Mark:
+class StoryMark:
     """Something that happened at a moment."""
 
     at: float
@@ -30,7 +30,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Tree:
+class StoryTree:
     """How one publication travelled: each node it reached, and from whom."""
 
     topic: str
@@ -46,9 +46,9 @@ class Story:
     """Of a bin, in the run's time unit."""
     deliveries: Sequence[int]
     publications: Sequence[int]
-    marks: Sequence[Mark]
+    marks: Sequence[StoryMark]
     counts: Mapping[str, int]
-    tree: Tree | None
+    tree: StoryTree | None
 
     @property
     def lasted(self) -> float:
@@ -112,21 +112,21 @@ def _counts(table: pa.Table, kinds: Counter[str]) -> dict[str, int]:
     }
 
 
-def _marks(table: pa.Table, talk: float, ended: float) -> list[Mark]:
+def _marks(table: pa.Table, talk: float, ended: float) -> list[StoryMark]:
     """Who starts after the first publication joined; gaps of a node within a moment are one mark."""
     words = {Kind.CRASH: "killed", Kind.STOP: "left", Kind.SUSPECT: "suspected", Kind.GAP: "gap", Kind.START: "joined"}
     some = table.filter(pc.is_in(table.column("kind"), pa.array([kind.value for kind in words])))
-    marks: dict[tuple[str, int, int], Mark] = {}
+    marks: dict[tuple[str, int, int], StoryMark] = {}
     for row in some.select(["time", "kind", "node", "peer"]).sort_by("time").to_pylist():
         when = (row["time"] - talk) / max(ended - talk, 1e-9)
         what = words[Kind(row["kind"])]
         subject = row["peer"] if what == "suspected" and row["peer"] is not None else row["node"]
         if when >= 0 and not (what == "left" and when > 0.95):
-            marks.setdefault((what, subject, int(when * 60)), Mark(row["time"], what, subject))
+            marks.setdefault((what, subject, int(when * 60)), StoryMark(row["time"], what, subject))
     return sorted(marks.values(), key=lambda mark: (mark.at, mark.what, mark.node))
 
 
-def _tree(table: pa.Table) -> Tree | None:
+def _tree(table: pa.Table) -> StoryTree | None:
     """Of the publication that reached most nodes, the earliest of them; from whom each node had it first."""
     named = pc.and_(pc.equal(table.column("kind"), Kind.RECEIVE.value), pc.is_valid(table.column("counter")))
     received = table.filter(named)
@@ -145,4 +145,4 @@ def _tree(table: pa.Table) -> Tree | None:
     for row in received.filter(same).sort_by([("time", "ascending"), ("seq", "ascending")]).to_pylist():
         if row["peer"] is not None and row["node"] != widest["source"]:
             parents.setdefault(row["node"], row["peer"])
-    return Tree(widest["topic"], widest["source"], widest["counter"], parents) if parents else None
+    return StoryTree(widest["topic"], widest["source"], widest["counter"], parents) if parents else None

@@ -31,7 +31,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Scene:
+class WitnessScene:
     title: str
     reason: str
     logs: Sequence[LogName]
@@ -40,7 +40,7 @@ class Scene:
     """Causes first."""
 
 
-def scene_of(directory: Path, witness: Mapping[str, Any]) -> Scene | None:
+def scene_of(directory: Path, witness: Mapping[str, Any]) -> WitnessScene | None:
     """Of a witness in a report's JSON; None when it is about no message, or the trace is too long to be drawn."""
     messages = [tuple(one) for one in (witness["message"], witness["other"]) if one is not None]
     paths = list(directory.glob("*.parquet"))
@@ -64,7 +64,7 @@ def scene_of(directory: Path, witness: Mapping[str, Any]) -> Scene | None:
         return None
     where = f"node {place[0]}.{place[1]}, row {witness['seq']}"
     title = f"{witness['property']} in {witness['run']} at {where}"
-    return Scene(title, witness["reason"], logs, list(dict.fromkeys(messages)), _in_order(chosen))
+    return WitnessScene(title, witness["reason"], logs, list(dict.fromkeys(messages)), _in_order(chosen))
 
 
 def _logs(place: LogName, messages: Sequence[Id]) -> list[LogName]:

@@ -26,7 +26,7 @@ def install(world: World, topic: str, session_mean: float, until: float, rng: Ra
         newcomer = rng.choice(outsiders)
         if world.subscribe(newcomer, topic):
             schedule_leave(newcomer)
-        elif world.now < until:  # that one is still leaving: somebody else, a little later
+        elif world.now < until:  # that one is still leaving: another one, a little later
             world.at(world.now + 1.0, replace, leaver)
 
     if all(topic in world.subscriptions[node] for node in world.nodes):

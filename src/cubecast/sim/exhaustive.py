@@ -48,7 +48,7 @@ class Exploration:
     states: int = 0
     histories: int = 0
     delivered: int = 0
-    """Histories in which somebody other than its publisher delivers a message."""
+    """Histories in which a node other than its publisher delivers a message."""
     complete: bool = True
     """Nothing was left out: no limit was reached."""
     failures: list[tuple[tuple[int, ...], str]] = field(default_factory=list)

@@ -60,7 +60,7 @@ def secret(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
 
 
 def rumour(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
-    """Somebody hears of a newcomer only through a publication that addresses it, and publishes next."""
+    """A node hears of a newcomer only through a publication that addresses it, and publishes next."""
     newcomer, source, listener = rng.sample(schedule.nodes, 3)
     topic, at = next(iter(schedule.members)), round(rng.uniform(100, 1000), 1)
     words = [
@@ -134,7 +134,7 @@ def greetings(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
 
 
 def catalogue(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
-    """Many topics, all told in the smallest pages and pieces, while somebody who publishes to all of them dies."""
+    """Many topics, all told in the smallest pages and pieces, while a node that publishes to all of them dies."""
     topic, at = next(iter(schedule.members)), round(rng.uniform(300, 1200), 1)
     victim, follower, *_ = rng.sample(schedule.nodes, len(schedule.nodes))
     names = [f"n{number}" for number in range(rng.randint(3, 9))]

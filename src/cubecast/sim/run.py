@@ -33,7 +33,7 @@ SLICE = 50_000.0
 QUIET = 20
 """Slices in which nothing but upkeep happens, after which a protocol is held not to rest."""
 STUCK = 60
-"""The same while somebody still waits for something, such as an answer of a node that crashed unnoticed."""
+"""The same while a node still waits for something, such as an answer of a node that crashed unnoticed."""
 
 
 @dataclass

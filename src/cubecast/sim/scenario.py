@@ -31,7 +31,7 @@ def machines(
 ) -> MachineFactory:
     """How the family makes the machine of each life in this population. Each life has random numbers of its own.
 
-    `contacts` are looked up when a life begins, so that whoever comes back may have others.
+    `contacts` are looked up when a life begins, so that a node that comes back may have others.
     """
     rosters = {topic: tuple(some) for topic, some in settled.items()} if family.settles else {}
     parts = dict(roles or {})

@@ -82,7 +82,7 @@ def _part_of(part: Any, whole: Any) -> bool:
     )
 
 
-class Witness:
+class CallRecorder:
     """Stands before a machine and writes down what it is told."""
 
     def __init__(self, machine: Any, node: NodeId, log: _Log) -> None:
@@ -146,7 +146,7 @@ def scenario(schedule: Schedule, kind: str, wrap: Wrap | None = None) -> str:
 
     def witnessed(make: MachineFactory) -> MachineFactory:
         inner: Callable[[NodeId, int], Any] = wrap(make) if wrap is not None else make
-        return lambda node, incarnation: Witness(inner(node, incarnation), node, log)
+        return lambda node, incarnation: CallRecorder(inner(node, incarnation), node, log)
 
     outcome = run(schedule, witnessed, careful=False)
     last = schedule.heal_at + HINTS * LOOK_EVERY if outcome.stuck else float("inf")

@@ -68,7 +68,7 @@ class Statistics:
         del self.log[:]
 
     def absorb(self, log: NDArray[np.float64]) -> None:
-        """What somebody else logged goes into the digest."""
+        """What another party logged goes into the digest."""
         self.fold()
         self._hash.update(log.data)
 

@@ -215,7 +215,7 @@ class _Applications:
             del self._asked.requests[-requests:]
 
     def epilogue(self, publishers: int, rng: Random) -> None:
-        """Everything is settled: some nodes publish once more on every topic somebody wants."""
+        """Everything is settled: some nodes publish once more on every topic that is subscribed to."""
         world = self._world
         there = world.present()
         for topic in sorted(set().union(*(world.subscriptions[node] for node in there))):

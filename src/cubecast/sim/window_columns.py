@@ -36,7 +36,7 @@ def by_time(times: Floats) -> Integers:
     return order[np.argsort(np.cumsum(changes) * len(order) + order)]
 
 
-class Topics(dict[str, int]):
+class WindowTopics(dict[str, int]):
     """Topics by number, in order of appearance."""
 
     def __missing__(self, name: str) -> int:
@@ -60,7 +60,7 @@ class Freight(NamedTuple):
 _TYPES = (object, *[np.int64] * 5, np.float64)
 
 
-def _row(packet: Any, topics: Topics) -> tuple[Any, ...]:
+def _row(packet: Any, topics: WindowTopics) -> tuple[Any, ...]:
     if isinstance(packet, tuple):
         return packet, 0, 0, NO_TOPIC, 0, SEVERAL, 0.0  # the arguments of a request
     if not packet.publication:
@@ -81,7 +81,7 @@ def distinct(packets: list[Any]) -> tuple[Integers, Integers]:
     return firsts, rows
 
 
-def load(packets: list[Any], topics: Topics) -> Freight:
+def load(packets: list[Any], topics: WindowTopics) -> Freight:
     columns = zip(*(_row(packet, topics) for packet in packets), strict=True)
     return Freight(*(np.fromiter(column, kind, len(packets)) for column, kind in zip(columns, _TYPES, strict=True)))
 
@@ -108,7 +108,7 @@ class Window(NamedTuple):
     """Of each event in the order of time."""
 
 
-class Calendar:
+class WindowCalendar:
     """Future arrivals by window; those of a window in several parts, in the order of scheduling."""
 
     def __init__(self, width: float) -> None:

@@ -12,8 +12,8 @@ from cubecast.sim.window_columns import (
     SEVERAL,
     Floats,
     Integers,
-    Topics,
     Window,
+    WindowTopics,
     integers,
     stable,
 )
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class WindowStatistics:
-    def __init__(self, world: "World", topics: Topics) -> None:
+    def __init__(self, world: "World", topics: WindowTopics) -> None:
         self._world = world
         self._topics = topics
         self._members = np.zeros((0, 0), bool)  # by node and topic; nobody comes or goes while nobody watches
@@ -47,7 +47,7 @@ class WindowStatistics:
         statistics.absorb(_log(window, np.concatenate([passed, by]), np.concatenate(publishers)))
 
     def _usual(self, window: Window) -> NDArray[np.bool_]:
-        """Which arrivals are a single publication of somebody else, of a topic their node is subscribed to."""
+        """Which arrivals are a single publication of another node, of a topic their node is subscribed to."""
         _, node, _, row = window.arrivals
         if self._members.shape[1] <= len(self._topics):
             subscriptions = self._world.subscriptions

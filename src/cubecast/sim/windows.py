@@ -22,7 +22,17 @@ from cubecast.ids import NodeId
 from cubecast.protocol.contract import Bulk, Machine, Outcomes
 from cubecast.protocol.inputs import Publish
 from cubecast.sim.output_queues import OutputQueues
-from cubecast.sim.window_columns import REQUEST, Arrivals, Calendar, Topics, Window, distinct, integers, load, stable
+from cubecast.sim.window_columns import (
+    REQUEST,
+    Arrivals,
+    Window,
+    WindowCalendar,
+    WindowTopics,
+    distinct,
+    integers,
+    load,
+    stable,
+)
 from cubecast.sim.window_statistics import WindowStatistics
 
 if TYPE_CHECKING:
@@ -39,8 +49,8 @@ class Windows:
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._topics = Topics()
-        self._calendar = Calendar(world.network.lookahead * _SHARE)
+        self._topics = WindowTopics()
+        self._calendar = WindowCalendar(world.network.lookahead * _SHARE)
         self._queues = OutputQueues(world.network)
         self._statistics = WindowStatistics(world, self._topics)
 
@@ -114,8 +124,8 @@ def sets_timers(machine: Any) -> bool:
 def outstanding(world: "World") -> tuple[Arrivals, list[Any]] | None:
     """All that is going to happen, and the packets, taken off the world's agenda; None if it needs event after event.
 
-    It does when somebody listens, when the network has moods, when a machine sets timers, which may ring at once, and
-    when something else than publications is on the agenda.
+    It does when a listener is there, when the network has moods, when a machine sets timers, which may ring at once,
+    and when something else than publications is on the agenda.
     """
     scheduler, machines = world.network.scheduler, world.machines.values()
     if any(map(sets_timers, machines)) or not world.silent or not world.network.lookahead:

@@ -55,7 +55,7 @@ class JournalWriter:
         os.close(self._file)
 
     def abandon(self) -> None:
-        """It cannot be written, and what is not flushed is lost; whoever collects it must know."""
+        """It cannot be written, and what is not flushed is lost; the collector must know."""
         self._lines.clear()
         os.close(self._file)
         self._path.rename(self._path.with_name(self._path.name.removesuffix(JOURNAL_SUFFIX) + LOST_SUFFIX))

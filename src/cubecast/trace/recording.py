@@ -1,7 +1,7 @@
 """What of a node's life is recorded, and as which line. The one place where inputs and effects become lines.
 
-Both drivers use it, so that a run of one machine leaves the same rows whoever ran it: the simulated world unfolds the
-lines at once (`rows.py`), a live node writes them to its journal (`journal.py`). Follows decision 0048.
+Both drivers use it, so that a run of one machine leaves the same rows under either driver: the simulated world unfolds
+the lines at once (`rows.py`), a live node writes them to its journal (`journal.py`). Follows decision 0048.
 """
 
 import json

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cubecast.check.follow.topics import Line, LogTopic, Published, Publisher, Subscription, Topic
+from cubecast.check.follow.topics import FollowedMessage, FollowedSubscription, FollowedTopic, Line, LogTopic, Publisher
 from cubecast.trace.schema import Kind
 
 ENDS = (Kind.STOP, Kind.CRASH, Kind.QUIESCENT)
@@ -50,7 +50,7 @@ class Wait(Exception):  # noqa: N818 - a state, not an accident
 class Certifier:
     def __init__(self) -> None:
         self.nodes: dict[int, Node] = {}
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, FollowedTopic] = {}
         self.suspicions: list[Suspicion] = []
         self.rows = 0
         self._ready: deque[Node] = deque()
@@ -112,10 +112,10 @@ class Certifier:
         node.rows += many
         self.rows += many
 
-    def _topic(self, name: str) -> Topic:
+    def _topic(self, name: str) -> FollowedTopic:
         found = self.topics.get(name)
         if found is None:
-            found = self.topics[name] = Topic()
+            found = self.topics[name] = FollowedTopic()
         return found
 
     def _suspect(self, topic: str, node: Node, reason: str) -> None:
@@ -187,7 +187,7 @@ class Certifier:
             self._check(node, name, log.subscription, told, publisher, first, last)
         self._learn(log, told, publisher, first, last)
 
-    def _learn(self, log: LogTopic, told: Published, publisher: Publisher, first: int, last: int) -> None:
+    def _learn(self, log: LogTopic, told: FollowedMessage, publisher: Publisher, first: int, last: int) -> None:
         for cause, counter in told.causes(log.past.get(publisher, 0), last):
             log.learn(cause, counter)
         log.learn(publisher, last)
@@ -195,7 +195,14 @@ class Certifier:
         log.delivered[publisher] = min(begin, first), max(end, last)
 
     def _check(
-        self, node: Node, name: str, one: Subscription, told: Published, publisher: Publisher, first: int, last: int
+        self,
+        node: Node,
+        name: str,
+        one: FollowedSubscription,
+        told: FollowedMessage,
+        publisher: Publisher,
+        first: int,
+        last: int,
     ) -> None:
         got = one.got.get(publisher, 0)
         if first <= got:
@@ -214,7 +221,9 @@ class Certifier:
         if excused:
             one.excused[publisher] = {counter for counter in excused if counter > last}
 
-    def _missing(self, node: Node, name: str, one: Subscription, cause: Publisher, counter: int, what: str) -> None:
+    def _missing(
+        self, node: Node, name: str, one: FollowedSubscription, cause: Publisher, counter: int, what: str
+    ) -> None:
         """A cause that the subscription does not have: wrong, unless it owes nothing of that publisher."""
         excused = one.excused.get(cause, ())
         if cause in one.got:
@@ -243,7 +252,7 @@ class Certifier:
         if (one is None) != (kind == Kind.SUBSCRIBE):
             self._suspect(name, node, f"says {kind} while {'nothing' if one is None else 'a subscription'} is open")
         if kind == Kind.SUBSCRIBE:
-            log.subscription = Subscription()
+            log.subscription = FollowedSubscription()
         elif kind == Kind.UNSUBSCRIBED:
             log.subscription = None
         elif one is not None:
@@ -258,7 +267,9 @@ class Certifier:
                 one.published = {publisher: told.last for publisher, told in topic.published.items()}
             self._state(node, name, topic, one, cut or ())
 
-    def _state(self, node: Node, name: str, topic: Topic, one: Subscription, cut: Sequence[Sequence[int]]) -> None:
+    def _state(
+        self, node: Node, name: str, topic: FollowedTopic, one: FollowedSubscription, cut: Sequence[Sequence[int]]
+    ) -> None:
         for source, incarnation, counter in cut:
             publisher = source, incarnation
             if publisher in one.stated or publisher in one.got or counter < 0:

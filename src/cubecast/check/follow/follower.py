@@ -130,6 +130,6 @@ class Follower:
 
 
 def _topics_of(stuck: list[Node]) -> set[str]:
-    """What nodes wait for, and what they said behind it that nobody has looked at."""
+    """What nodes wait for, and what they said behind it that was not looked at."""
     topics = {one.waits_for[0] for one in stuck if one.waits_for is not None}
     return topics | {line[2] for one in stuck for line in one.waiting if len(line) > 2 and isinstance(line[2], str)}

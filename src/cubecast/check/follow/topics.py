@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 @dataclass(slots=True)
-class Published:
+class FollowedMessage:
     """What a publisher said on the topic."""
 
     last: int = 0
@@ -67,7 +67,7 @@ class Published:
 
 
 @dataclass(slots=True)
-class Subscription:
+class FollowedSubscription:
     got: Vector = field(default_factory=dict)
     """Of each publisher, up to where nothing is owed any more: the cut, and what was delivered or excused."""
     stated: Vector = field(default_factory=dict)
@@ -89,7 +89,7 @@ class LogTopic:
     """All that happened before what the log says next."""
     new: Vector = field(default_factory=dict)
     """What of it came since the last publication."""
-    subscription: Subscription | None = None
+    subscription: FollowedSubscription | None = None
     delivered: dict[Publisher, tuple[int, int]] = field(default_factory=dict)
     """First and last counter."""
     acknowledged: int = 0
@@ -100,8 +100,8 @@ class LogTopic:
 
 
 @dataclass(slots=True)
-class Topic:
-    published: dict[Publisher, Published] = field(default_factory=dict)
+class FollowedTopic:
+    published: dict[Publisher, FollowedMessage] = field(default_factory=dict)
     logs: dict[Publisher, LogTopic] = field(default_factory=dict)
     before: dict[int, dict[Publisher, tuple[int, int]]] = field(default_factory=dict)
     """What earlier incarnations of a node delivered."""
@@ -114,10 +114,10 @@ class Topic:
             found = self.logs[log] = LogTopic()
         return found
 
-    def of(self, publisher: Publisher) -> Published:
+    def of(self, publisher: Publisher) -> FollowedMessage:
         found = self.published.get(publisher)
         if found is None:
-            found = self.published[publisher] = Published()
+            found = self.published[publisher] = FollowedMessage()
         return found
 
     def forget(self) -> None:

@@ -106,7 +106,7 @@ def failed_but_delivered(study: Study, rng: random.Random) -> list[Event] | None
 
 @REGISTRY.breaks("P1")
 def failed_publication_delivered(study: Study, rng: random.Random) -> list[Event] | None:
-    """A message that reached nobody appears at a subscriber, after everything else there."""
+    """A message that reached no subscriber appears at a subscriber, after everything else there."""
     choices = [
         (failed, list(view.sigma.deliveries.values())[-1])
         for failed in study.of_kind(Kind.FAILED)

@@ -113,7 +113,7 @@ class Mutator:
 
 
 @dataclass
-class Registry:
+class MutationRegistry:
     mutators: dict[str, Mutator] = field(default_factory=dict)
 
     def breaks(self, *violates: str, total_order: bool = False) -> Callable[[Mutation], Mutation]:
@@ -127,7 +127,7 @@ class Registry:
         return register
 
 
-REGISTRY: Final = Registry()
+REGISTRY: Final = MutationRegistry()
 
 
 def pick(rng: random.Random, choices: Iterable[tuple[Event, ...]]) -> tuple[Event, ...] | None:

@@ -181,7 +181,7 @@ class LiveCluster:
         self.members[number].signal(signal.SIGCONT)
 
     def impair(self, one: NodeId, other: NodeId, conditions: Conditions, *, both_ways: bool = True) -> None:
-        """The bytes from one node to another, whoever of them dialled, meet these conditions."""
+        """The bytes from one node to another, whichever of them dialled, meet these conditions."""
         self.proxies[one, other].conditions[Direction.THERE] = conditions
         self.proxies[other, one].conditions[Direction.BACK] = conditions
         if both_ways:

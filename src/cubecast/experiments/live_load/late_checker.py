@@ -1,8 +1,8 @@
 """The same checks for loads that are measured by their latency: looked at afterwards.
 
 At a rate, processes are woken for single messages and find their caches cold, where a check takes longer than some of
-what is measured, and whoever is woken next waits for it. So while messages come in only what cannot be had later is
-noted: in which order they came, and when.
+what is measured, and the process that is woken next waits for it. So while messages come in only what cannot be had
+later is noted: in which order they came, and when.
 """
 
 import time

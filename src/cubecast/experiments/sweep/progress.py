@@ -9,7 +9,7 @@ from typing import Self, TypeAlias
 
 from pyspark import StatusTracker
 
-from cubecast.experiments.sweep.store import Running, Store
+from cubecast.experiments.sweep.store import Running, SweepStore
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -32,7 +32,9 @@ Listener: TypeAlias = Callable[[Snapshot], None]
 class Watch:
     """Looks from a thread of its own while the driver waits for Spark."""
 
-    def __init__(self, store: Store, points: set[str], tracker: StatusTracker, group: str, listener: Listener) -> None:
+    def __init__(
+        self, store: SweepStore, points: set[str], tracker: StatusTracker, group: str, listener: Listener
+    ) -> None:
         self._store = store
         self._points = points
         self._tracker = tracker

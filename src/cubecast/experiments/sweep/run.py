@@ -1,4 +1,4 @@
-"""Runs a sweep on Spark. The driver plans, waits, and gathers; every point is somebody else's task."""
+"""Runs a sweep on Spark. The driver plans, waits, and gathers; every point is a task."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ from cubecast.experiments.sweep.kinds import find_kind
 from cubecast.experiments.sweep.plan import Batch, batches, checked_points
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
 from cubecast.experiments.sweep.results import About, column, means, row_of, write_results
-from cubecast.experiments.sweep.store import Store
+from cubecast.experiments.sweep.store import SweepStore
 from cubecast.experiments.sweep.task import OK, Work, run_batches
 
 MOST_NAMED = 5
@@ -65,9 +65,9 @@ def waiting_points(sweep: Sweep, directory: Path) -> list[Point]:
     return [point for point in sweep.expand() if point.id not in finished]
 
 
-def _store(directory: Path) -> Store:
+def _store(directory: Path) -> SweepStore:
     """Absolute: workers need not share the driver's working directory."""
-    return Store(directory.absolute())
+    return SweepStore(directory.absolute())
 
 
 def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: Listener = _silent) -> Outcome:
@@ -96,7 +96,7 @@ def run_sweep(spark: SparkSession, sweep: Sweep, directory: Path, listener: List
 
 def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[str], listener: Listener) -> None:
     """One partition per batch, in order. An RDD, as no column is involved: workers need not load Arrow and pandas."""
-    context, store = spark.sparkContext, Store(Path(work.directory))
+    context, store = spark.sparkContext, SweepStore(Path(work.directory))
     group = f"sweep-{uuid4()}"
     job = Job(context.parallelize(tasks, len(tasks)).mapPartitions(partial(run_batches, work)), group)
     with Watch(store, points, context.statusTracker(), group, listener):
@@ -110,7 +110,7 @@ def _execute(spark: SparkSession, work: Work, tasks: list[Batch], points: set[st
         raise SweepFailedError(_told(store, error)) from error
 
 
-def _told(store: Store, error: Exception) -> str:
+def _told(store: SweepStore, error: Exception) -> str:
     running = ", ".join(one.point for one in store.running()) or "none"
     return f"Spark gave up: {_reason(error)} (points running: {running}); finished points are kept, run it again"
 
@@ -124,7 +124,9 @@ def _reason(error: Exception) -> str:
     return told.rpartition("Exception: ")[2].partition(". ")[0]
 
 
-def _rows(sweep: Sweep, points: list[Point], complete: dict[str, Parameters], store: Store) -> list[dict[str, Any]]:
+def _rows(
+    sweep: Sweep, points: list[Point], complete: dict[str, Parameters], store: SweepStore
+) -> list[dict[str, Any]]:
     results = store.read(points)
     return [
         row_of(sweep.name, complete[point.combination], result) for point, result in zip(points, results, strict=True)
@@ -132,7 +134,7 @@ def _rows(sweep: Sweep, points: list[Point], complete: dict[str, Parameters], st
 
 
 def _outcome(
-    about: About, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: Store
+    about: About, points: list[Point], rows: list[dict[str, Any]], executed: int, seconds: float, store: SweepStore
 ) -> Outcome:
     labels = {point.id: point.label for point in points}
     slowest = sorted(rows, key=lambda row: -row["seconds"])[:MOST_NAMED]

@@ -36,7 +36,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Store:
+class SweepStore:
     directory: Path
 
     @property

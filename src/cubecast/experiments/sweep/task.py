@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from cubecast.experiments.sweep.grid import Point
 from cubecast.experiments.sweep.kinds import Figures, PointKind, find_kind
 from cubecast.experiments.sweep.plan import Batch
-from cubecast.experiments.sweep.store import Store
+from cubecast.experiments.sweep.store import SweepStore
 
 OK, ERROR = "ok", "error"
 
@@ -36,7 +36,7 @@ class Work:
 
 
 def run_batches(work: Work, batches: Iterable[Batch]) -> Iterator[str]:
-    """A Spark task: one batch, unless somebody merged partitions."""
+    """A Spark task: one batch, unless partitions were merged."""
     for batch in batches:
         yield from run_batch(work, batch)
 
@@ -44,7 +44,7 @@ def run_batches(work: Work, batches: Iterable[Batch]) -> Iterator[str]:
 def run_batch(work: Work, batch: Batch) -> Iterator[str]:
     """The ids of the points that were run here. On a second attempt, what the first one finished is left alone."""
     sys.path.extend(path for path in work.search_path if path not in sys.path)
-    store = Store(Path(work.directory))
+    store = SweepStore(Path(work.directory))
     kind = find_kind(work.kind)
     _settle()
     for point in batch:
@@ -61,7 +61,7 @@ def _settle() -> None:
     gc.freeze()
 
 
-def _result(work: Work, store: Store, kind: PointKind, point: Point) -> dict[str, Any]:
+def _result(work: Work, store: SweepStore, kind: PointKind, point: Point) -> dict[str, Any]:
     started, wall, cpu = datetime.now(UTC), time.perf_counter(), time.process_time()
     outcome: dict[str, Any]
     try:
@@ -87,7 +87,7 @@ def _result(work: Work, store: Store, kind: PointKind, point: Point) -> dict[str
     }
 
 
-def _figures(work: Work, store: Store, kind: PointKind, point: Point) -> Figures:
+def _figures(work: Work, store: SweepStore, kind: PointKind, point: Point) -> Figures:
     parameters = {**point.parameters, "seed": point.seed}
     if not work.keep_traces or kind.trace is None:
         return kind.run(parameters)

@@ -1,8 +1,8 @@
 """The thin client: a port whose node is at the other end of a connection, and is replaced when it is lost.
 
 When the node is lost the client moves to another one and subscribes again there. Each subscription is told of a gap,
-because nobody can know what was published in between, and of another one when it is complete again: whoever asks for
-the present state then has it all. What both nodes deliver is delivered once. Publications that were certainly not
+because no node can know what was published in between, and of another one when it is complete again: a client that asks
+for the present state then has it all. What both nodes deliver is delivered once. Publications that were certainly not
 sent go to the new node; of those that may have been sent the outcome is unknown, which `on_uncertain` is told.
 """
 

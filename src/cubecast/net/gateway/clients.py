@@ -73,7 +73,7 @@ class Clients:
         return None
 
     def admit(self, link: Link, greeting: ClientGreeting, visitor: Visitor, **patience: float) -> Gateway | Refused:
-        """A gateway for the link, which was told so; whoever owns the link brings it frames and says when it `left`."""
+        """A gateway for the link, which was told so; the link's owner brings it frames and says when it `left`."""
         if self._closed:
             return Refused("this node is leaving", retry=True)
         answer = self._answer() or (self.answer_filling() if greeting.fills else None)
@@ -169,7 +169,7 @@ class Clients:
         return len(self._gateways)
 
     def close(self) -> None:
-        """Let them go; they will look for another node, and nobody comes instead."""
+        """Let them go; they will look for another node, and no client comes instead."""
         self._closed = True
         for link in list(self._gateways):
             link.close()

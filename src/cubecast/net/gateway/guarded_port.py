@@ -133,7 +133,7 @@ class GuardedPort:
             self.principal.check(Action.PUBLISH, topic)  # whether a topic is logged is not for everybody to know
         await self._port.durable(topic, accepted)
 
-    # The log: whoever may hear a topic may read what was said on it
+    # The log: a client that may hear a topic may read what was said on it
 
     async def read_log(self, topic: Topic, start: int | None, stop: int | None, wanted: Wanted = ALL) -> LogPiece:
         self.principal.check(Action.SUBSCRIBE, topic)

@@ -75,6 +75,6 @@ async def _attempt(answer: Awaitable[Any]) -> tuple[Any, tuple[str, str] | None]
         return await answer, None
     except CubecastError as error:
         return None, (type(error).__name__, str(error.args[0] if error.args else error))
-    except Exception:  # our mistake, which is no reason to let somebody wait for ever
+    except Exception:  # our mistake, which is no reason to let a client wait for ever
         log.exception("the log could not be read for a client")
         return None, (CubecastError.__name__, "the node failed to read its log; it has logged why")

@@ -144,7 +144,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True, tag=16):
 class Stable(msgspec.Struct, frozen=True, array_like=True, tag=17):
     request: int
     unknown: str | None = None
-    """Why nobody will ever know."""
+    """Why it will never be known."""
     refused: bool = False
     """It is known after all: none of it was published, for that reason."""
 

@@ -56,7 +56,7 @@ class Outbox:
         self._last: OrderedDict[Topic, int] = OrderedDict()
         self._has_forgotten = False
         self.base = 0
-        """Sent on connections that are gone: nobody can be asked about them any more."""
+        """Sent on connections that are gone: their nodes cannot be asked about them any more."""
 
     @property
     def has_room(self) -> bool:
@@ -97,7 +97,8 @@ class Outbox:
         return self.publish(topic, (payload,))
 
     def last(self, topic: Topic) -> int:
-        """The number of the last message on the topic; 0 when there was none, of any topic when nobody remembers."""
+        """The number of the last message on the topic; 0 when there was none, of any topic when its node does not
+        remember."""
         return self._last.get(topic, self.accepted if self._has_forgotten else 0)
 
     def ask(self, question: Question, accepted: float) -> None:

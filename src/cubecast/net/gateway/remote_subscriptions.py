@@ -202,7 +202,7 @@ class RemoteSubscriptions:
             one.is_asking_a_log = False
             one.sink.on_ready()
             if one.is_live_only:
-                one.tell_live()  # whoever waits for the rest of the past has a gap instead
+                one.tell_live()  # a subscriber that waits for the rest of the past has a gap instead
 
     def on_gap(self, message: Lost) -> None:
         one = self._all.get(message.subscription)

@@ -141,7 +141,7 @@ class WebSockets:
         await link.hang_up(*_farewell(error, link))
 
     async def _converse(self, socket: web.WebSocketResponse, link: WebSocketLink, gateway: Gateway) -> None:
-        """Until the browser leaves, this side ends it, or somebody breaks the rules."""
+        """Until the browser leaves, this side ends it, or either breaks the rules."""
 
         async def read() -> None:
             async for message in socket:

@@ -1,4 +1,4 @@
-"""Calling somebody: connect, greet, wait for the answer."""
+"""Calling a peer: connect, greet, wait for the answer."""
 
 import asyncio
 import ssl
@@ -29,8 +29,8 @@ async def call(
 ) -> tuple[Connection, Accepted | Refused]:
     """An open connection and what the other side said. Frames that follow the answer are kept for the new owner.
 
-    `prove` answers a challenge. Raises OSError (TimeoutError included) when nobody answers, RemoteProtocolError when it
-    is no cubecast node, or not the one its certificate names.
+    `prove` answers a challenge. Raises OSError (TimeoutError included) when no peer answers, RemoteProtocolError when
+    it is no cubecast node, or not the one its certificate names.
     """
     waiting = _Waiting()
     connection: Connection | None = None

@@ -1,7 +1,7 @@
 """One TCP connection that carries frames: what is sent in one turn of the event loop is one write, if it is not much.
 
 No task, stream or future per frame. What a connection may hold for a peer that does not read is bounded: beyond
-`budget` bytes it is aborted, and whoever sent them learns it from `on_lost`.
+`budget` bytes it is aborted, and their sender learns it from `on_lost`.
 """
 
 import asyncio
@@ -78,7 +78,8 @@ class Connection(asyncio.Protocol):
     # For the owner
 
     def send(self, frame: bytes, head: bytes | None = None) -> None:
-        """Queue a frame for the write at the end of this turn; `head` is its header, when somebody made it already."""
+        """Queue a frame for the write at the end of this turn; `head` is its header, when the caller made it
+        already."""
         out = self._out
         if not out:
             self.turn.add(self.flush)

@@ -16,7 +16,7 @@ HEADER: Final = Struct(">IIQ")
 HEADER_BYTES: Final = 16
 _INVERTED: Final = 0xFFFFFFFF
 _TLS: Final = 0x1603
-"""How whoever begins TLS begins: a handshake record, version 3 of what was SSL."""
+"""How a caller that speaks TLS begins: a handshake record, version 3 of what was SSL."""
 _HTTP_ANSWER: Final = int.from_bytes(b"HTTP")
 _HTTP_REQUESTS: Final = tuple(int.from_bytes(word) for word in (b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI"))
 

@@ -1,7 +1,7 @@
 """The first frame each way: who is there, which versions it speaks, what it wants.
 
-Whoever dialled greets; the other side answers with `Accepted`, or with `Refused` and closes. Three kinds of visitors:
-another node (`Greeting`), somebody who wants to become a node (`JoinRequest`), a thin client (`ClientGreeting`).
+The caller greets; the other side answers with `Accepted`, or with `Refused` and closes. Three kinds of visitors:
+another node (`Greeting`), a process that wants to become a node (`JoinRequest`), a thin client (`ClientGreeting`).
 """
 
 from typing import Annotated, TypeAlias
@@ -21,7 +21,7 @@ MAGIC = "cubecast"
 OLD_PROTOCOL = "cubecast"
 """What a node runs that does not say so."""
 UNHEARD_OF = -1
-"""The incarnation of a place that is known from a cluster file only: whoever lives there is newer."""
+"""The incarnation of a place that is known from a cluster file only: the node that lives there is newer."""
 LAST_INCARNATION = (1 << 31) - 1
 """What traces, logs and the memory of a node have room for; a node that lived it needs another id."""
 
@@ -98,9 +98,9 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
     """Of the node that answers."""
     dimension: Annotated[int, Meta(ge=1, le=MAX_DIMENSION)]
     places: Annotated[list[Place], Meta(max_length=MOST_PLACES)]
-    """Everybody it knows, or some, where nobody needs to know everybody."""
+    """Everybody it knows, or some, where no node needs to know all others."""
     offer: tuple[Annotated[int, Meta(ge=0, le=ID_LIMIT - 1)], Lived] | None = None
-    """For somebody who joins: an id that is free and the incarnation to take it in."""
+    """For a joiner: an id that is free and the incarnation to take it in."""
     max_payload: Annotated[int, Meta(ge=0, le=1 << 40)] = 0
     """For a client: how large a message may be; 0 where the node does not say."""
 

@@ -1,7 +1,7 @@
 """Listening for TLS. Callers count as strangers from the moment they connect, so half a handshake is no way to stay.
 
-Sockets are accepted here and not by the event loop's server, which would tell nobody of a caller before its handshake
-is over. Who calls without TLS is told so in the clear and goes.
+Sockets are accepted here and not by the event loop's server, which would tell the node nothing of a caller before its
+handshake is over. Who calls without TLS is told so in the clear and goes.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 BACKLOG = 1024
 HANDSHAKE = 0x16
-"""The first byte of whoever begins TLS."""
+"""The first byte of a caller that speaks TLS."""
 SHUTDOWN_TIMEOUT = 2.0
 """Seconds a peer has to agree to the end of a connection."""
 PAUSE = 0.1

@@ -35,8 +35,8 @@ class _Loaded:
 
 
 class TlsContext:
-    """`reload` replaces everything or nothing: new handshakes use the new files, and whoever came with a certificate
-    that would not be believed now has to go. Other connections go on as they are."""
+    """`reload` replaces everything or nothing: new handshakes use the new files, and a peer that came with a
+    certificate that would not be believed now has to go. Other connections go on as they are."""
 
     def __init__(self, settings: TlsSettings, cluster: str) -> None:
         settings.check_for_node()

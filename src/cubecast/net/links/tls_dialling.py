@@ -24,7 +24,7 @@ class Dialling:
     cluster: str
 
     def check(self, connection: Connection) -> None:
-        """RemoteProtocolError when nobody of this cluster is there."""
+        """RemoteProtocolError when no node of this cluster is there."""
         self._node(connection)
 
     def check_is(self, connection: Connection, node: NodeId) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Turn:
-    """Collects who has something to write. Whoever handles a read holds the turn and releases it, which ends it without
+    """Collects who has something to write. The handler of a read holds the turn and releases it, which ends it without
     another pass through the event loop; otherwise it ends by itself."""
 
     __slots__ = ("_scheduled", "is_held", "is_short", "writers")
@@ -25,7 +25,8 @@ class Turn:
             asyncio.get_running_loop().call_soon(self._end)
 
     def release(self) -> None:
-        """Whoever set `is_held` calls this, whatever happened. A context manager would cost as much as all the rest."""
+        """The code that set `is_held` calls this, whatever happened. A context manager would cost as much as all the
+        rest."""
         self.is_held = self.is_short = False
         if self.writers:
             self.end()

@@ -1,5 +1,5 @@
-"""The members a node knew, remembered from one life to the next: where all of them were down, somebody has to know the
-others."""
+"""The members a node knew, remembered from one life to the next: where all of them were down, one of them has to know
+the others."""
 
 import asyncio
 import logging
@@ -79,7 +79,7 @@ def _remember(config: NodeConfig, members: Members) -> None:
 
 
 def known_members(config: NodeConfig) -> Members | None:
-    """Of an earlier life; None when there was none, or nobody else in it."""
+    """Of an earlier life; None when there was none, or no other member in it."""
     path = None if config.data is None else config.data / "members"
     if path is None or not path.exists():
         return None

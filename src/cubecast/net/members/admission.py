@@ -52,7 +52,7 @@ def node_identity(connection: Connection, cluster: str) -> Identity | Refused:
 
 
 def node_objection(connection: Connection, opening: Greeting | JoinRequest, cluster: str) -> Refused | None:
-    """Why somebody may not be the node it wants to be."""
+    """Why a caller may not be the node it wants to be."""
     identity = node_identity(connection, cluster)
     if isinstance(identity, Refused):
         return identity

@@ -1,4 +1,4 @@
-"""Who lives where: one place per id, the newest incarnation wins, and nobody takes an id that somebody living holds.
+"""Who lives where: one place per id, the newest incarnation wins, and no node takes an id that a living node holds.
 
 Ids are places of a cube that members hand out, or numbers of 63 bits that nodes draw themselves. Of the latter there
 is no end, so the directory is bounded: what was not used for longest is forgotten. And anybody may speak of any of
@@ -14,11 +14,11 @@ from cubecast.ids import ID_LIMIT, Incarnation, NodeId
 from cubecast.net.links.handshake import LAST_INCARNATION, MOST_PLACES, UNHEARD_OF, Place, Refused
 
 RESERVED_FOR = 5.0
-"""Seconds for which an id that was offered to somebody is not offered to anybody else."""
+"""Seconds for which an id that was offered to one joiner is not offered to another."""
 CONTACTS = 16
-"""Nodes that a newcomer is told of where nobody knows everybody."""
+"""Nodes that a newcomer is told of where no node knows all others."""
 LOOKED_AT = 64
-"""Places of which one that nobody uses is sought before another one is remembered."""
+"""Places of which one that is not in use is sought before another one is remembered."""
 
 
 class Directory:
@@ -98,12 +98,12 @@ class Directory:
         return news
 
     def use(self, node: NodeId) -> None:
-        """Somebody wants to reach it: of drawn ids, this is not the next to be forgotten."""
+        """A packet names it: of drawn ids, this is not the next to be forgotten."""
         if self.draws_ids and node in self.places:
             self.places[node] = self.places.pop(node)
 
     def forget(self, node: NodeId) -> None:
-        """Nobody of that id is where others say it is. What a cluster file says stays."""
+        """No node of that id is where others say it is. What a cluster file says stays."""
         if node in self._hearsay and self.places[node].incarnation > UNHEARD_OF:
             self._hearsay.discard(node)
             del self.places[node]
@@ -123,7 +123,7 @@ class Directory:
         self.places[place.node] = place
 
     def _may_enter(self, place: Place) -> bool:
-        """Is it known, or is there room, or a place that nobody uses?"""
+        """Is it known, or is there room, or a place that is not in use?"""
         if place.node in self.places or len(self.places) < self._most:
             return True
         for node in list(islice(self.places, LOOKED_AT)):
@@ -136,7 +136,7 @@ class Directory:
         return False
 
     def for_newcomers(self) -> list[Place]:
-        """Everybody; or this node and some it has links to, where nobody needs to know everybody."""
+        """Everybody; or this node and some it has links to, where no node needs to know all others."""
         if self.everybody:
             return list(self.places.values())
         held = (place for place in reversed(self.places.values()) if self._is_held(place))
@@ -161,11 +161,11 @@ class Directory:
         return Refused(f"id {node} does not exist in a cube of {size}; ids are 0 to {size - 1}", retry=False)
 
     def _known(self, node: NodeId) -> Place | None:
-        """What is certain enough to refuse somebody for it."""
+        """What is certain enough to refuse a caller for it."""
         return None if node in self._hearsay else self.places.get(node)
 
     def offer(self, now: float, instance: bytes, wanted: NodeId | None, attempt: int) -> tuple[int, int] | Refused:
-        """An id for somebody who joins: the one it wants, or one that nobody holds."""
+        """An id for a joiner: the one it wants, or one that no node holds."""
         size = self.size
         if wanted is not None:
             if not 0 <= wanted < size:
@@ -204,7 +204,7 @@ class Directory:
 
 
 def is_dialled(address: str) -> bool:
-    """Could somebody listen there?"""
+    """Could a node listen there?"""
     try:
         return Address.parse(address).port > 0
     except BadInput:

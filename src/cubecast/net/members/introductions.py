@@ -1,10 +1,10 @@
 """Addresses of nodes that packets speak of, handed on over links whose other end was not told yet, and how much of what
 others tell a node takes in and acts upon.
 
-Where nobody knows everybody, a packet may name a node that its receiver never heard of. The sender knows where that one
-lives, and says so before the packet. What a node is told like this it has from others, who may be wrong or mean harm:
-one link can make it remember only so many places, and all of them together make it call only so many.
-Follows decision 0044.
+Where no node knows all others, a packet may name a node that its receiver never heard of. The sender knows where that
+one lives, and says so before the packet. What a node is told like this it has from others, who may be wrong or mean
+harm: one link can make it remember only so many places, and all of them together make it call only so many. Follows
+decision 0044.
 """
 
 from collections.abc import Iterable

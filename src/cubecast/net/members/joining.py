@@ -84,7 +84,7 @@ async def _come_back(
     secure: Dialling | None,
 ) -> Admission:
     """A member of earlier asks those it remembers, too. When none is up, as after a power cut, it begins with them as
-    with a fixed set of nodes: somebody has to be the first."""
+    with a fixed set of nodes: one of them has to be the first."""
     members = tuple(dict.fromkeys((*config.join, *map(Address.parse, known.places.values()))))
     if attempt or (config.node is not None and config.node != known.node):
         return await _ask_members(config, members, instance, attempt, remembered, secure)

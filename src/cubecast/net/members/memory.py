@@ -1,4 +1,5 @@
-"""What a node remembers from one life to the next, in its data directory, which belongs to nobody else meanwhile."""
+"""What a node remembers from one life to the next, in its data directory, which belongs to no other process
+meanwhile."""
 
 import fcntl
 import os
@@ -16,7 +17,7 @@ from cubecast.net.settings.config import NodeConfig
 def claim(config: NodeConfig) -> Callable[[], None]:
     """The directory is this node's until what is returned is called, or its process ends; BadInput when it cannot be.
 
-    Two nodes would each take the other's incarnation for its own, and come back as somebody who lived already.
+    Two nodes would each take the other's incarnation for its own, and come back as a node that lived already.
     """
     if config.data is None:
         return lambda: None
@@ -32,7 +33,7 @@ def claim(config: NodeConfig) -> Callable[[], None]:
         os.close(descriptor)
         raise BadInput(f"{config.data} is the data directory of another node that runs; give each its own") from None
     except OSError:
-        pass  # a file system without locks: nobody can tell
+        pass  # a file system without locks: it cannot be told
     return lambda: os.close(descriptor)
 
 

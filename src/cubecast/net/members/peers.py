@@ -208,7 +208,8 @@ class Peers:
             link.budget = config.peer_budget
 
     def check_certificates(self, trust: "Trust") -> None:
-        """Links to nodes whose certificate would not be believed any more end; whoever has a new one calls again."""
+        """Links to nodes whose certificate would not be believed any more end; a peer that has a new one calls
+        again."""
         for node, link in list(self._links.items()):
             objection = trust.objection(link.chain())
             if objection is not None:
@@ -222,7 +223,7 @@ class Peers:
     # Others call
 
     def accept(self, connection: Connection, greeting: Greeting) -> Refused | None:
-        """Somebody calls itself a node: take the connection over, or say why not."""
+        """A caller says that it is a node: take the connection over, or say why not."""
         place, me = greeting.place, self._directory.me
         if me is None or self._closed:
             return Refused(NOT_READY, retry=True)
@@ -254,7 +255,7 @@ class Peers:
         return dial
 
     async def _reach(self, node: NodeId) -> None:
-        """Call until somebody answers, or until it is clear that nobody will."""
+        """Call until the peer answers, or until it is clear that it will not."""
         loop = asyncio.get_running_loop()
         give_up, refusals, attempts = loop.time() + self._patience, 0, 0
         try:
@@ -281,7 +282,7 @@ class Peers:
             self._dialled(node)
 
     def _be_quiet(self, now: float, node: NodeId) -> None:
-        """Nobody is there: no other call for a while."""
+        """The peer is not there: no other call for a while."""
         if len(self._quiet_until) >= MOST_PLACES:
             self._quiet_until = {one: until for one, until in self._quiet_until.items() if until > now}
         self._quiet_until[node] = now + 1.0
@@ -302,7 +303,7 @@ class Peers:
         if place is None:
             raise Elsewhere("its place was forgotten")
         if place.address == me.address and node not in self._dial_through:
-            raise ConnectionRefusedError  # whoever lived there is gone: this node lives there now
+            raise ConnectionRefusedError  # the node that lived there is gone: this node lives there now
         greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, self._cluster, me, self._protocol)
         address = self._dial_through.get(node) or Address.parse(place.address)
         secure = for_node(self._security.tls, self._cluster)
@@ -393,7 +394,7 @@ class Peers:
         return [frame for frame in frames if frame[0] != CONTROL]
 
     def _goodbye(self, node: NodeId) -> None:
-        """It leaves, having finished: nobody needs to wait for it."""
+        """It leaves, having finished: peers need not wait for it."""
         link = self._links.pop(node, None)
         self._introductions.closed(node)
         if link is not None:
@@ -406,7 +407,7 @@ class Peers:
         asyncio.get_running_loop().call_soon(self._events.down, node)
 
     def _spread(self, news: Iterable[Place]) -> None:
-        """Tell everybody we talk to where somebody lives."""
+        """Tell everybody we talk to where a node lives."""
         news = list(news)
         if news and self._directory.everybody:
             frame = bytes([CONTROL]) + _encode_places(news)

@@ -64,7 +64,7 @@ class Security:
         return config
 
     def warning(self) -> str | None:
-        """What whoever runs the node may not have meant."""
+        """What the operator may not have meant."""
         beyond = [one for one in (self._config.listen, self._config.http) if one and not is_loopback(one.host)]
         return OPEN_TO_ALL if beyond and self.tls is not None and not self.policy.enabled else None
 
@@ -104,7 +104,7 @@ class Security:
         return Refused(NO_MEMBERS, retry=False) if self.policy.enabled and not self._config.insecure else None
 
     def wanted(self, connection: Connection, request: JoinRequest) -> NodeId | None:
-        """The id for somebody who joins, where there is nothing to choose."""
+        """The id for a joiner, where there is nothing to choose."""
         identity = None if self.tls is None else node_identity(connection, self._config.cluster)
         only = identity.only_node if isinstance(identity, Identity) else None
         return request.wanted if only is None else only

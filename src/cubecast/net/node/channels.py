@@ -70,7 +70,7 @@ class Channels:
         return channel
 
     def _leave(self, name: str) -> bool:
-        """One fewer; True when nobody is left."""
+        """One fewer; True when no subscriber is left."""
         self._users[name] -= 1
         if self._users[name]:
             return False

@@ -124,7 +124,7 @@ class Driver:
         self.introduce: Callable[[tuple[NodeId, ...], Iterable[NodeId]], None] = lambda peers, mentioned: None
         """Told whom packets speak of, before they are sent to these peers."""
         self.meter: Meter | None = None
-        """Counts what happens, while somebody observes."""
+        """Counts what happens, while an observer is there."""
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
@@ -144,7 +144,7 @@ class Driver:
         self.on_link: Callable[[NodeId, bool], None] = lambda peer, kept: None
         """Told which peers the machine wants to keep a connection to."""
         self.watcher: Callable[[], None] | None = None
-        """Called after each step, while somebody waits for what steps bring about."""
+        """Called after each step, while a caller waits for what steps bring about."""
 
     # Inputs
 
@@ -168,7 +168,7 @@ class Driver:
             turn.release()
 
     def _take(self, now: float, sender: NodeId, packet: Any) -> None:
-        """As `_input` does it, when nobody records what happens."""
+        """As `_input` does it, when no recorder is there."""
         self._is_busy = True
         try:
             effects = self.machine.on_packet(now, sender, packet)
@@ -353,7 +353,7 @@ class Driver:
                     self.introduce(effect.peers, mentioned)
                 if len(frame) <= MAX_PACKET_BYTES:
                     self._send(effect.peers, frame)
-                else:  # whoever got it would hang up, again and again
+                else:  # the peer that got it would hang up, again and again
                     log.error("a %s of %d bytes cannot be sent", type(packet).__name__, len(frame))
             elif type(effect) is Published:
                 listener.on_published(effect.topic, effect.count)

@@ -1,8 +1,8 @@
 """Subscriptions with a filter: which messages of a batch go to which of them.
 
 A batch is a run of consecutive messages of one publisher. What a filter leaves of it are shorter runs, handed on in the
-same order with their own counters and offsets, so that whoever counts is not misled: numbers that are left out did not
-match. What a gap names may not have matched either; nobody can know.
+same order with their own counters and offsets, so that a subscriber that counts is not misled: numbers that are left
+out did not match. What a gap names may not have matched either; the node cannot know.
 """
 
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ class Following:
         self._subscriptions.forget_unheard(self._subscriptions.topics)
 
     def known(self) -> None:
-        """Nobody publishes what was told without addressing this node. What is to be told yet is not part of it."""
+        """No node publishes what was told without addressing this node. What is to be told yet is not part of it."""
         self._is_known = True
         self._subscriptions.interest_known(_patterns(self._told))
 
@@ -51,7 +51,7 @@ class Following:
         self.forget()
 
     def forget(self) -> None:
-        """There is nobody to tell any more."""
+        """No subscriber is left to be told."""
         self._told, self._is_known = None, False
 
 

@@ -1,7 +1,7 @@
 """A record of everything a machine was told and everything it answered, step by step, kept for `replay`.
 
 The file is a stream of frames like a connection's: a header frame, then a frame per step. Each is written before the
-step's effects are carried out, so the record of a killed node lacks at most what nobody saw.
+step's effects are carried out, so the record of a killed node lacks at most what no other node saw.
 """
 
 import logging

@@ -93,7 +93,7 @@ class LocalPort:
         """Writes what is delivered into the node's log, when it keeps one."""
 
     def open(self) -> None:
-        """The node takes part. What it was asked before would be lost with a place that somebody else gets."""
+        """The node takes part. What it was asked before would be lost with a place that another node gets."""
         self._closed = None
         waits = processor_waits() if self._config.pacing else None
         if waits is not None:
@@ -126,7 +126,7 @@ class LocalPort:
             self._following.changed()
         else:
             if self._subscriptions.attach(number, pattern):
-                self.on_interest_matched(pattern)  # the machine says so of topics only that nobody named
+                self.on_interest_matched(pattern)  # the machine says so only of topics that no subscriber named
                 self._call("subscribe", pattern)
             self._subscriptions.check_ready_soon(number)  # a pattern may have brought the topic long ago
         return number
@@ -253,7 +253,7 @@ class LocalPort:
                     self._channels.hand_over(out)
                     continue
                 if self._subscriptions.is_paused(out.topic):
-                    continue  # publishing here would deliver here, where somebody is full
+                    continue  # publishing here would deliver here, where a subscriber is full
                 if out.is_worth_a_call:
                     self._call("publish", out.topic, out.take(), out.is_awaited)
         finally:
@@ -280,7 +280,7 @@ class LocalPort:
         return topic in self._outgoing
 
     def doubt(self, accepted: range) -> tuple[int, CubecastError] | None:
-        return None  # what this port accepts is published, and whoever waits for it is told of everything before it
+        return None  # what this port accepts is published, and a waiting publisher is told of everything before it
 
     def has_room(self, topic: Topic) -> bool:
         out = self._outgoing.get(topic)
@@ -351,7 +351,7 @@ class LocalPort:
         return self.recorder.history
 
     async def published_all(self) -> None:
-        """Until everything accepted is stable, or nobody can know any more."""
+        """Until everything accepted is stable, or that cannot be known any more."""
         self.departures.hurry()
         for out in list(self._outgoing.values()):
             with suppress(CubecastError):

@@ -46,7 +46,7 @@ class Outgoing:
         self._room: list[asyncio.Future[None]] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._unknown = range(0)
-        """The last ones of which nobody knows how far they came."""
+        """The last ones of which it is unknown how far they came."""
         self._why: CubecastError | None = None
 
     def accept(self, payloads: Sequence[bytes]) -> int:
@@ -73,12 +73,12 @@ class Outgoing:
 
     @property
     def is_awaited(self) -> bool:
-        """Does somebody wait for the stability of something?"""
+        """Does a publisher wait for the stability of something?"""
         return bool(self._waiters)
 
     @property
     def is_urgent(self) -> bool:
-        """Has it nothing to gain from waiting for company, or does somebody wait for it?"""
+        """Has it nothing to gain from waiting for company, or does a publisher wait for it?"""
         much = len(self.pending) >= COMPANY or self.pending_bytes >= HEAVY
         return much or bool(self._waiters) or self.bytes >= self.budget
 
@@ -112,7 +112,7 @@ class Outgoing:
         self._settle(self.base + counter, None)
 
     def restarted(self) -> None:
-        """The node lives on as another incarnation: of what was under way nobody knows how far it came."""
+        """The node lives on as another incarnation: of what was under way it is unknown how far it came."""
         reason = "the node was cut off and came back; whether the publication reached everybody is not known"
         self._settle(self.published, OutcomeUnknown(reason))
         self.base = self.published

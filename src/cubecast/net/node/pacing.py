@@ -71,7 +71,7 @@ class ProcessorWaits:
 
 
 def processor_waits() -> ProcessorWaits | None:
-    """None where nobody counts them."""
+    """None where they are not counted."""
     try:
         return ProcessorWaits()
     except (OSError, ValueError, IndexError):
@@ -121,7 +121,7 @@ class Departures:
         return self._pace.seconds
 
     def hurry(self) -> None:
-        """What waits leaves at the end of this turn, when whoever needs it has said so everywhere."""
+        """What waits leaves at the end of this turn, when every caller that needs it has said so everywhere."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

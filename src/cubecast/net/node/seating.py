@@ -14,7 +14,7 @@ from cubecast.protocol.family import Seat, Setup
 
 @dataclass(frozen=True)
 class Seating:
-    """One life of one node. A founder begins alone; whoever joins knows its contacts."""
+    """One life of one node. A founder begins alone; a joiner knows its contacts."""
 
     protocol: str
     parameters: dict[str, str]

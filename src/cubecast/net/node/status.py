@@ -18,7 +18,7 @@ from cubecast.net.settings.config import NodeConfig
 MOST_SHOWN = 1000
 """Of held publications and so on; an answer must fit into a frame."""
 MOST_TOPICS = 250
-"""Whoever asks must not keep the node from its work: a topic takes ten microseconds."""
+"""Asking for the status must not keep the node from its work: a topic takes ten microseconds."""
 LONG = ("topics", "outgoing", "held", "held_back", "waiting", "subscribed")
 """Parts of which the first ones will do; how many there are in all is said beside most of them."""
 
@@ -52,7 +52,7 @@ def describe(config: NodeConfig, directory: Directory, peers: Peers, driver: Dri
 def _member(
     place: Place, me: Place, standing: dict[str, Any] | None, queued: dict[NodeId, int], living: set[NodeId]
 ) -> dict[str, Any]:
-    """A place somebody holds or held; `queued` bytes wait for it to read."""
+    """A place that a node holds or held; `queued` bytes wait for it to read."""
     return {
         "node": place.node,
         "incarnation": place.incarnation if standing is None else standing["incarnation"],

@@ -103,7 +103,7 @@ class Subscriptions:
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
         self.withholds: Callable[[Topic], bool] = lambda topic: False
-        """Is nobody to be told yet that something may be missing?"""
+        """Are subscribers not to be told yet that something may be missing?"""
 
     # Coming and going
 
@@ -172,7 +172,8 @@ class Subscriptions:
         return list(one.topics)
 
     def forget_unheard(self, topics: Iterable[Topic]) -> None:
-        """The machine has left those that nobody here hears of any more. Before, who opens a subscription joins in."""
+        """The machine has left those that no subscriber here hears of any more. Before, who opens a subscription joins
+        in."""
         for topic in topics:
             if topic in self.by_topic and not self.by_topic[topic]:
                 del self.by_topic[topic]
@@ -215,7 +216,7 @@ class Subscriptions:
             self.check_ready(subscription)
 
     def interest_known(self, patterns: Collection[str]) -> None:
-        """Nobody publishes what one of these selects without addressing this node."""
+        """No node publishes what one of these selects without addressing this node."""
         for subscription in list(self._wild.values()):
             if subscription.pattern in patterns:
                 self._become_ready(subscription)
@@ -230,7 +231,7 @@ class Subscriptions:
             subscription.sink.on_ready()
 
     def check_ready_soon(self, number: int) -> None:
-        """In the next turn, so that whoever subscribes has its number by then; a confirmation to come looks itself."""
+        """In the next turn, so that the subscriber has its number by then; a confirmation to come looks itself."""
 
         def check() -> None:
             if number in self._all:

@@ -43,11 +43,11 @@ class Question(msgspec.Struct, frozen=True, array_like=True, tag=1):
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag=2):
     number: int
     now: float
-    """On the clock of whoever answers."""
+    """On the clock of the member that answers."""
     delivered: float | None
     """On the same clock; None while it is not delivered."""
     forgotten: bool = False
-    """It was delivered, and nobody remembers when."""
+    """It was delivered, and the member does not remember when."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

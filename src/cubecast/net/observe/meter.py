@@ -176,7 +176,7 @@ class Meter:
         """It is discarded on purpose, held, or was here before."""
         if any(type(one) is Observe and one.kind == "discard" and one.message == message for one in effects):
             return
-        assert self.inspector is not None, "whoever steps has a machine"
+        assert self.inspector is not None, "a step has a machine"
         if (topic, message) in self.held or self.inspector.has_delivered(topic, message):
             self.duplicates += 1
         else:

@@ -1,1 +1,1 @@
-"""What a node offers to whoever uses it, in its own process or through a connection."""
+"""What a node offers to its user, in its own process or through a connection."""

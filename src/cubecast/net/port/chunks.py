@@ -13,7 +13,7 @@ MESSAGE_OVERHEAD: Final = 64
 
 
 def weight(payloads: Sequence[bytes]) -> int:
-    """What messages cost whoever keeps them."""
+    """What messages cost the node that keeps them."""
     return sum(map(len, payloads)) + MESSAGE_OVERHEAD * len(payloads)
 
 

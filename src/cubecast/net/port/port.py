@@ -1,4 +1,4 @@
-"""What a node offers to whoever uses it, in its own process or through a connection.
+"""What a node offers to its user, in its own process or through a connection.
 
 Everything here is called in the event loop and returns at once. A `Port` is implemented twice: by the node itself and
 by the thin client, which talks to a node's gateway, so that an application's code does not know which one it has.
@@ -102,7 +102,8 @@ class Port(Protocol):
         """Publish a question; done when it leaves: is there any subscriber that it is for?"""
 
     def advertise(self, topic: Topic, where: str | None) -> Awaitable[None]:
-        """Everything published on the topic by this node will match the filter; `BadInput` where nobody needs that."""
+        """Everything published on the topic by this node will match the filter; `BadInput` where no protocol needs
+        that."""
 
     def unadvertise(self, topic: Topic) -> Awaitable[None]: ...
 

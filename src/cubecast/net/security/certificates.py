@@ -200,7 +200,7 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """For its owner only, from the first moment on; an older file of the name is replaced, whoever could read it."""
+    """For its owner only, from the first moment on; an older file of the name is replaced, however readable it was."""
     _write(path, content, 0o600)
 
 

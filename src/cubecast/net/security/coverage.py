@@ -14,7 +14,7 @@ Words = tuple[str, ...]
 State = frozenset[Words]
 
 MOST_STATES = 2_000
-"""A question that needs more is answered with no: nobody writes such grants by hand."""
+"""A question that needs more is answered with no: operators do not write such grants by hand."""
 OTHER = " "
 """A word that no grant names; no word of a pattern holds a space."""
 ENDED: Words = ()
@@ -44,7 +44,7 @@ class _Question:
         if key not in self._answers:
             if len(self._answers) >= MOST_STATES:
                 return False
-            self._answers[key] = True  # for `>`, which comes back to where it was: unless somebody finds otherwise
+            self._answers[key] = True  # for `>`, which comes back to where it was: unless a rule says otherwise
             self._answers[key] = self._step(pattern, grants, is_first)
         return self._answers[key]
 

@@ -1,4 +1,4 @@
-"""What somebody shows to prove who they are. Secrets never appear in `repr`, so they cannot slip into a log."""
+"""What a client shows to prove who it is. Secrets never appear in `repr`, so they cannot slip into a log."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -17,7 +17,7 @@ class KeyProof:
 
     name: str
     challenge: bytes = field(repr=False)
-    """Drawn by the node for this connection; whoever asks the policy has checked that."""
+    """Drawn by the node for this connection; the asker of the policy has checked that."""
     channel: bytes = field(repr=False)
     """What both ends know of the connection: the digest of the node's certificate, empty without TLS."""
     signature: bytes = field(repr=False)
@@ -31,4 +31,4 @@ class ClientCertificate:
 
 
 Credentials: TypeAlias = Token | KeyProof | ClientCertificate | None
-"""None: somebody who shows nothing."""
+"""None: a client that shows nothing."""

@@ -1,7 +1,7 @@
 """What a node keeps in memory for its clients: counted per client, per address, per principal and in all.
 
-A limit per connection alone is none: whoever opens a thousand connections has a thousand times as much. The weights are
-what was measured, rounded up; they need not be exact, because the limits are far below what a machine has.
+A limit per connection alone is none: a client that opens a thousand connections has a thousand times as much. The
+weights are what was measured, rounded up; they need not be exact, because the limits are far below what a machine has.
 """
 
 from collections import Counter

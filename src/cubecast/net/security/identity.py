@@ -50,7 +50,7 @@ def client_uri(cluster: str, name: str) -> str:
 
 
 def identities(uris: Iterable[str]) -> dict[str, Identity]:
-    """By cluster; what is written wrongly names nobody."""
+    """By cluster; what is written wrongly names no node."""
     found: dict[str, Identity] = {}
     for uri in uris:
         parts = uri.removeprefix(SCHEME).split("/")

@@ -59,7 +59,7 @@ class Policy:
                 return one.principal
 
     def renewed(self, principal: Principal, credentials: Credentials) -> Principal | None:
-        """The same somebody under this policy, which replaced the one it was authenticated by; None: not any more."""
+        """The same principal under this policy, which replaced the one it was authenticated by; None: not any more."""
         try:
             found = self.authenticate(credentials)
         except NotAuthenticated:
@@ -90,7 +90,7 @@ class Policy:
             if is_signed(key, text, proof.signature):
                 return True
         if not keys:
-            is_signed(NOBODYS_KEY, text, proof.signature)  # takes the time it takes for somebody who is known
+            is_signed(NOBODYS_KEY, text, proof.signature)  # takes the time it takes for a known principal
         return False
 
 

@@ -1,4 +1,4 @@
-"""Somebody a node knows by name, and what the policy lets them do."""
+"""A principal: a client or node known by name, and what the policy lets them do."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -29,7 +29,7 @@ class Principal:
     ) -> None:
         self.name = name
         self.is_unrestricted = is_unrestricted
-        """Nobody is asked to be anybody here: security is not enabled."""
+        """Clients need not prove who they are here: security is not enabled."""
         found = grants or {}
         self._grants = {
             action: tuple(tuple(check_pattern(pattern).split(".")) for pattern in found.get(action, ()))

@@ -1,6 +1,6 @@
 """Tokens: 256 random bits with a name in front. A policy holds their digests, which are of no use to a thief.
 
-A digest needs neither salt nor slowness because nobody can guess 256 bits; the cluster's name is hashed along, so that
+A digest needs neither salt nor slowness because 256 bits cannot be guessed; the cluster's name is hashed along, so that
 a token of one cluster is none in another, even where both read the same policy.
 """
 

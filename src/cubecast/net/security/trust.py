@@ -55,7 +55,7 @@ class Trust:
             serials.update(entry.serial_number for entry in listed)
 
     def objection(self, chain: Sequence[bytes]) -> str | None:
-        """Why nobody would be let in with it now; None also for who never showed a certificate."""
+        """Why no peer would be let in with it now; None also for who never showed a certificate."""
         if not chain:
             return None
         certificates = [x509.load_der_x509_certificate(one) for one in chain]

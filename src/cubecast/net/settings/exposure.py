@@ -1,6 +1,6 @@
 """What a node leaves open to others: addresses in the clear, pages of other origins, files it keeps.
 
-A browser says with `Origin` which page asks, and no page can make it lie. Without that check any page somebody happens
+A browser says with `Origin` which page asks, and no page can make it lie. Without that check any page a user happens
 to visit could talk to a node on their machine or in their network.
 """
 

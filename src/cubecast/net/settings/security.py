@@ -37,7 +37,7 @@ class TlsSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one caller may take up, so that it hurts nobody else. Who is connected keeps what counted then."""
+    """What one caller may take up, so that it hurts no other caller. Who is connected keeps what counted then."""
 
     greeting_time: float = setting(5.0, least=0.01, most=3600, unit="seconds", reload=True)
     """How long a caller may take to say, and prove, who it is, the TLS handshake included."""

@@ -16,7 +16,7 @@ NOT_SETTINGS = ("CUBECAST_CONFIG", "CUBECAST_TOKEN", "CUBECAST_TOKEN_FILE")
 
 @dataclass(frozen=True)
 class Given:
-    """A value somebody wrote, before it is understood."""
+    """A value as it was written, before it is understood."""
 
     key: str
     raw: Any
@@ -29,7 +29,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A key that nobody knows."""
+    """An unknown key."""
 
     problem: str
 

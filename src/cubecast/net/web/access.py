@@ -2,7 +2,8 @@
 
 The node's policy is asked, with `Authorization: Bearer TOKEN`: looking at a node and switching are for its admins.
 Without a policy everybody who reaches the address may look and switch, which is why the address is loopback unless it
-is asked for otherwise. What holds in any case: a page of another origin that a browser shows is nobody's wish.
+is asked for otherwise. What holds in any case: a page of another origin that a browser shows is not the operator's
+wish.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from cubecast.net.settings.exposure import is_loopback, split_origin
 from cubecast.net.web import pages
 
 WEBSOCKET = "/ws"
-"""Decides itself: which pages may come is a setting, and who somebody is stands in the first message."""
+"""Decides itself: which pages may come is a setting, and who the client is stands in the first message."""
 OPEN = frozenset({"/healthz", "/readyz", WEBSOCKET}) | pages.paths()
 """Asked by machines that hold no secrets and browsers that say later who uses them; the answers hold none either."""
 FOR_ANY_PAGE = frozenset({WEBSOCKET, *(f"/{name}" for name in pages.FOR_ANY_PAGE)})

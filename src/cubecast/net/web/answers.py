@@ -1,4 +1,4 @@
-"""Answers in JSON, small and never from somebody's cache."""
+"""Answers in JSON, small and never from a cache."""
 
 from typing import Any
 

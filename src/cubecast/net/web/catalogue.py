@@ -1,4 +1,4 @@
-"""Every metric of a node: its name, what it means, and how it is read when somebody asks."""
+"""Every metric of a node: its name, what it means, and how it is read when it is asked for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ class Observer:
         self.log_sizes: Callable[[], Mapping[str, Any]] = dict
         """What the durable log says of itself, where there is one; it adds up all its topics."""
         self.log_seen: Mapping[str, Any] = {}
-        """What it said when somebody asked for the metrics last."""
+        """What it said when the metrics were asked for last."""
         self._worst = 0.0
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None

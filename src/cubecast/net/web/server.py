@@ -44,7 +44,7 @@ WITHOUT_TLS = (
     b"this node serves its pages over TLS only: say https\n"
 )
 SERVER = "cubecast"
-"""What answers call the server: which versions of what it is made of is nobody's business."""
+"""What answers call the server: which versions of what it is made of is not for callers."""
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 

@@ -46,7 +46,7 @@ TIMED: Final = ("reception_latency", "delivery_latency", "holding_time")
 
 
 class Stages(NamedTuple):
-    """Frames several tables need; whoever measures keeps them while it does."""
+    """Frames several tables need; the measurement keeps them while it does."""
 
     events: DataFrame
     packets: DataFrame

@@ -7,7 +7,7 @@ is how two copies that came different ways are recognised. Issuing a message to 
 `out[z]`; `got[x]` are the numbers of x that were processed here. A copy says, for targets nearby, how many messages
 each broker had issued to them before (`past`); it is processed when those for this broker were. When a neighbour is
 suspected, messages go to the next broker behind it, which may happen while the suspected one is alive: then its copies
-come late, bring turns that nobody saw yet, and are recognised by the others.
+come late, bring turns that no broker saw yet, and are recognised by the others.
 
 Symbols of the paper (LoCaMu, section 5.2.1): neighbourhood within R is `near`, the sequence numbers are `out` and
 `got`, the "past" of the paper's second variant is `past`. What differs is in docs/papers/locaps.md.
@@ -267,7 +267,8 @@ class Substrate:
     # -- copies that come late -------------------------------------------------------------------------------------
 
     def _absorb(self, copy: Copy) -> list[NodeId]:
-        """Another copy of what was processed. If it passed a broker nobody had heard from, its numbers are news."""
+        """Another copy of what was processed. If it passed a broker that had not been heard from, its numbers are
+        news."""
         header = copy.header
         record = self._log.find(header.message)
         news = record is not None and any(broker not in record.turns for broker in header.turns)

@@ -407,7 +407,7 @@ class Tables:
     # -- brokers that come back ----------------------------------------------------------------------------------------
 
     def admit(self, broker: NodeId, *, tells: bool) -> list[Post]:
-        """It is there again, and knows nothing: what is on this side of it, where nobody nearer tells."""
+        """It is there again, and knows nothing: what is on this side of it, where no nearer broker tells."""
         self.removed.discard(broker)
         for ad in self.ads.values():
             if not ad.echoed:
@@ -429,7 +429,7 @@ class Tables:
         return [(part, self._way(broker)) for part in parts]
 
     def _restore(self, body: Restore, side: NodeId, origin: NodeId) -> list[Post]:
-        """What a neighbour knew while this broker was away. It is settled there, and nobody needs to hear of it but
+        """What a neighbour knew while this broker was away. It is settled there, and no broker needs to hear of it but
         those that restarted too, and were told before by this one, which did not know."""
         others = {one for one in self.restored if self.tree.side(self.me, one) != side}
         posts: list[Post] = [(body._replace(echoed=[], is_last=False), self._way(one)) for one in sorted(others)]

@@ -100,7 +100,7 @@ class LoCaPS(Handlers):
             self._settle(settled)
 
     def _begin(self) -> None:
-        """A life, of which nobody knows anything yet, nor it of anybody."""
+        """A life, of which no broker knows anything yet, nor it of anybody."""
         parameters = self._parameters
         self._tables = Tables(self.node, parameters.tree, parameters.faults, covering=parameters.covering)
         self._substrate = Substrate(
@@ -326,8 +326,8 @@ class LoCaPS(Handlers):
         return effects + self._effects()
 
     def _restarted(self, broker: NodeId, life: Incarnation) -> Effects:
-        """Its former life is over, and what nobody else has of it is lost. First the others are asked what they have: a
-        message that was waited for must not come when it is waited for no longer."""
+        """Its former life is over, and what no other broker has of it is lost. First the others are asked what they
+        have: a message that was waited for must not come when it is waited for no longer."""
         substrate = self._substrate
         if life <= max(substrate.received.lives.get(broker, 0), self._rejoining.get(broker, 0)):
             return []

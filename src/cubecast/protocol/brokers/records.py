@@ -68,7 +68,7 @@ class RecordLog:
 
     def keep(self, record: Record, issuer: NodeId, target: NodeId, number: int) -> None:
         """Until its target says that it processed it, and not only for those this broker issued it to: its issuer may
-        crash when nobody else has it yet."""
+        crash when no other broker has it yet."""
         wanted = target != self._me and target in self._near and not self._is_lost(target, issuer, number)
         if wanted and number > self.acknowledged(target, issuer):
             heappush(self._outstanding.setdefault((target, issuer), []), (number, record.key))

@@ -22,7 +22,7 @@ class Joining:
         self.idle = 0
         """Mask of those who welcomed us while they were joining themselves."""
         self.is_sure = False
-        """Somebody who takes part welcomed us, so that we know of all others; or nobody did for the patience; or
+        """Somebody who takes part welcomed us, so that we know of all others; or none did for the patience; or
         everybody we knew of when we began joins as we do, and nobody else is known to them."""
         self._named = 0
         self._agreed: set[Life] = set()

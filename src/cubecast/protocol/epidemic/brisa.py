@@ -136,7 +136,8 @@ class Brisa(Handlers):
         return self._take()
 
     def publish(self, now: float, topic: Topic, payloads: Sequence[bytes], *, hurry: bool = False) -> Effects:
-        """Whether the application waits changes nothing: messages leave at once, and nobody tells who has them."""
+        """Whether the application waits changes nothing: messages leave at once, and processes do not tell who has
+        them."""
         if max(map(len, payloads)) > self.buffer_bytes:
             raise LocalProtocolError(
                 f"a message of {max(map(len, payloads))} bytes does not fit a flow's buffer of {self.buffer_bytes}; "
@@ -163,7 +164,7 @@ class Brisa(Handlers):
 
     def _release(self) -> None:
         """What is kept for others is bounded by the flow's buffer: a publisher waits only while no child's link has
-        room. One that is slow makes nobody wait for it."""
+        room. One that is slow makes no other wait for it."""
         for key in list(self._unreleased):
             flow = self.flows[key]
             children = flow.children

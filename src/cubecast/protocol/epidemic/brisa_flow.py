@@ -1,7 +1,7 @@
 """One flow of Brisa at one process: who feeds it, whom it feeds, and how a broken tree heals.
 
-A flow's first message floods the overlay; every process keeps whoever brought it (its primary parent) and tells the
-others to stop, so that the second message goes along a tree. Links are on until told otherwise.
+A flow's first message floods the overlay; every process keeps the neighbour that brought it (its primary parent) and
+tells the others to stop, so that the second message goes along a tree. Links are on until told otherwise.
 
 **Label.** (messages it has, least metric announced while it had so many). A process adopts a parent that brings a new
 message unconditionally, and any other one only if that one's label is better than its own. So along parents labels only
@@ -44,7 +44,7 @@ PATIENCE_TICKS = 2
 """Without an answer the next candidate is asked."""
 MOST_WAIT, LATE_TICKS = 8, 4
 SURE_TICKS, UNSURE_TICKS = 3, 20
-"""How long messages that nobody has are waited for, by whether the root said so."""
+"""How long messages that no process has are waited for, by whether the root said so."""
 
 
 class Flow:
@@ -75,7 +75,7 @@ class Flow:
         self._asked_at = 0
         self._tried: dict[NodeId, None] = {}
         self._lost: tuple[Counter, int, bool] | None = None
-        """Messages nobody asked so far has: up to which, since which tick, and whether the root said so."""
+        """Messages that no process asked so far has: up to which, since which tick, and whether the root said so."""
         self._ahead: dict[NodeId, Counter] = {}
         self._wait, self._next_switch, self._late_since = 1, 0, 0
         """Ticks until another neighbour is asked because this process is behind, and when that may be."""
@@ -122,7 +122,7 @@ class Flow:
     # -- messages ----------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """At the root: nobody feeds it."""
+        """At the root: no parent feeds it."""
         for peer in self._host.neighbours:
             self._stop(peer, mutual=False)
 
@@ -445,7 +445,7 @@ class Flow:
         if following is not None:
             self._accept(*following)
             return
-        # Having skipped messages makes no better parent: without somebody who brought the next one it begins anew.
+        # Having skipped messages makes no better parent: without a neighbour that brought the next one it begins anew.
         self.primary, self._metric, self._least = None, inf, inf
         self.parents.clear()
         self._tried.clear()
@@ -487,5 +487,5 @@ class Flow:
             self._repair()
 
     def parent_label(self) -> tuple[Counter, float]:
-        """For whoever checks that labels get better towards the root."""
+        """For tests that check that labels get better towards the root."""
         return self.have, self._least

@@ -1,7 +1,7 @@
-"""Tree reuse: a process near the root of somebody else's tree publishes along it, instead of growing its own.
+"""Tree reuse: a process near the root of another process's tree publishes along it, instead of growing its own.
 
 Its messages (a *guest* flow) travel over the links of the carrying tree in both directions, up to the root and down,
-are numbered by their own publisher and change nobody's position. Every tick neighbours tell how far they are with each
+are numbered by their own publisher and change no position. Every tick neighbours tell how far they are with each
 guest: who was behind a neighbour at one tick and still is at the next fetches from it. So guests arrive
 everywhere while the overlay is connected, also when the carrying tree is just being repaired.
 """

@@ -10,7 +10,7 @@ from cubecast.protocol.inspector import Inspector, Overlay, Reached
 
 
 class OverlayInspector(Inspector):
-    """Nobody in an overlay knows all members: neighbours are all it can name."""
+    """No process of an overlay knows all members: neighbours are all it can name."""
 
     @property
     def living(self) -> list[NodeId]:

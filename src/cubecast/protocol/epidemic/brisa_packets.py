@@ -85,7 +85,7 @@ class Info(Packet):
 
 @dataclass(slots=True)
 class Fetch(Packet):
-    """Somebody lacks these messages; the route says whom the answer goes back through."""
+    """The sender lacks these messages; the route says whom the answer goes back through."""
 
     flow: FlowId
     low: Counter

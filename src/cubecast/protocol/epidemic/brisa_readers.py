@@ -62,7 +62,7 @@ class SlowReaders:
                     budget -= sum(map(len, payloads))
                 if self._upto[flow] >= flows[flow].have:
                     del self._upto[flow]
-                elif budget > 0:  # messages that nobody has end the flow here
+                elif budget > 0:  # messages that no process has end the flow here
                     lose(flow, self._upto[flow] + 1, flows[flow].have)
                     del self._upto[flow]
             if any(one.topic == topic for one in self._upto):

@@ -1,7 +1,7 @@
 """EpTO: total order by gossip (M. Matos, *Epidemic algorithms for large scale data dissemination*, chapter 5).
 
 How it works. A process collects the events it publishes and hears of, and once per period δ sends them all, as one
-ball, to K random others; a copy makes TTL hops. That reaches everybody with high probability, and nobody is asked
+ball, to K random others; a copy makes TTL hops. That reaches everybody with high probability, and no process is asked
 whether it did. Meanwhile every process ages what it holds, round by round, until an event is so old that everybody
 must have it, and delivers in the order of the timestamps (`epto_order.py`). What comes too late for its place is not
 delivered, and the application is told: the order is certain, completeness is likely.
@@ -80,7 +80,7 @@ class Epto(Handlers):
         self._idle_set = False
         lost = newcomer and parameters.clock is not Clock.GLOBAL and parameters.newcomer is Rule.CORRECTED
         self._asking = parameters.patience if lost else 0
-        """Rounds left in which somebody may still tell us the time."""
+        """Rounds left in which a neighbour may still tell us the time."""
         self._held: list[tuple[Topic, Sequence[bytes]]] = []
         self._measure()
 
@@ -173,7 +173,7 @@ class Epto(Handlers):
             self.clock = ts
 
     def _told(self, now: float) -> Effects:
-        """Somebody told the time, or nobody will: what was held back is published."""
+        """A neighbour told the time, or none will: what was held back is published."""
         self._asking = 0
         held, self._held = self._held, []
         return [effect for topic, payloads in held for effect in self.publish(now, topic, payloads)]
@@ -211,7 +211,7 @@ class Epto(Handlers):
         return [] if self._asking else [Send((peer,), Welcome(self._time(now), peers))]
 
     def _meet(self, now: float, peer: NodeId) -> Effects:
-        """Somebody new: of several who come at once, the later hears of the earlier."""
+        """A newcomer: of several who come at once, the later hears of the earlier."""
         if peer in self._peers or peer == self.node:
             return []
         told = tuple(self._rng.sample(self._view, min(MOST_TOLD, len(self._view))))
@@ -269,7 +269,7 @@ class Epto(Handlers):
             self._settle(order)
 
     def _release(self, order: Order, effects: Effects) -> None:
-        """What is stable as far as this process knows takes no more room; nobody acknowledged it."""
+        """What is stable as far as this process knows takes no more room; it was not acknowledged."""
         source, incarnation, _ = self._own(1)
         reached = order.at.get((source, incarnation), 0)
         if reached > self._released.get(order.name, 0):

@@ -33,7 +33,7 @@ class Alive(Packet):
 
 
 class Flood(Disseminator):
-    """Whoever gets a message for the first time sends it to all other neighbours."""
+    """A process that gets a message for the first time sends it to all other neighbours."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from cubecast.protocol.epidemic.dissemination import MOST_SOURCES, Disseminator,
 from cubecast.protocol.parameters import check_parameters, parameter
 
 SILENT_PULLS = 3
-"""Answers without a message after which somebody else is asked now and then."""
+"""Answers without a message after which another neighbour is asked now and then."""
 PATIENCE_PULLS = 5
 """Pulls a visit may take before it is begun again."""
 MOST_DELAYS = 64

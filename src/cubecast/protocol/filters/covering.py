@@ -21,7 +21,7 @@ class CoveringIndex(Generic[K]):
     """Filters by key. Every answer is compared in full: it is what a scan would give."""
 
     def __init__(self, matching: MatchingIndex[K]) -> None:
-        """`matching` holds the same filters; whoever adds here adds there."""
+        """`matching` holds the same filters; its owner adds here and there."""
         self._matching = matching
         self._filters: dict[K, Filter] = {}
         self._by_value: dict[tuple[str, Key], dict[K, None]] = {}

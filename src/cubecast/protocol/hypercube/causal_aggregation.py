@@ -1,8 +1,8 @@
 """Causal aggregation broadcast (de Araujo et al., ICPP 2018; thesis 2019, chapter 4) and its relatives.
 
-Every node broadcasts to all nodes of a complete cube, along the tree rooted at the publisher. Nobody fails, no link
+Every node broadcasts to all nodes of a complete cube, along the tree rooted at the publisher. No node fails, no link
 loses, nothing is acknowledged. A node i that is about to forward m' to its child k postpones that while a message of
-the past of m' is missing which i, and nobody else, will forward to k: k could not deliver m' before anyway. When the
+the past of m' is missing which i, and no other node, will forward to k: k could not deliver m' before anyway. When the
 missing message arrives, everything it released goes to k in one packet with it.
 
 Why a *level* is all there is to remember. In a complete cube, i is the parent of i XOR 2^c in the tree of l exactly

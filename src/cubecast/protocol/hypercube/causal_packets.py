@@ -1,7 +1,7 @@
 """What causal broadcast sends: messages stamped with compressed vector clocks, several to a packet, sized to the byte.
 
 Birman's compression: a message carries only the entries of its publisher's clock that changed since that publisher's
-previous broadcast. Whoever has the previous message can rebuild the whole vector; the publisher's own entry is the
+previous broadcast. A node that has the previous message can rebuild the whole vector; the publisher's own entry is the
 message's counter and always counts as changed.
 """
 

@@ -43,7 +43,7 @@ class Operation(Enum):
 
 
 class Entry(NamedTuple):
-    """The newest operation of a node on a topic, as somebody knows it; a higher counter is newer."""
+    """The newest operation of a node on a topic, as the sender knows it; a higher counter is newer."""
 
     node: NodeId
     operation: Operation

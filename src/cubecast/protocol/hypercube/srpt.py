@@ -140,7 +140,7 @@ class Srpt(FaultFree):
             raise RemoteProtocolError(f"node {sender} sent a {type(packet).__name__}, which SRPT does not know")
         effects: Effects = []
         state = self.topics.get(packet.topic) or self._topic(packet.topic)
-        # Nobody sends down the tree to its root, so what reaches the root comes from a source.
+        # No node sends down the tree to its root, so what reaches the root comes from a source.
         height = self.dimension if self.node == state.root else (self.node ^ sender).bit_length() - 1
         if self.tree >> self.node & 1:
             self._down(state, packet, height, effects)
@@ -172,7 +172,7 @@ class Srpt(FaultFree):
         return known[height]
 
     def _children(self, state: Topic, height: int, wanted: int) -> tuple[NodeId, ...]:
-        """First id of the tree in every cluster that holds somebody wanted."""
+        """First id of the tree in every cluster that holds a wanted node."""
         found = []
         for s in range(1, height + 1):
             if block(self.node, s) & wanted:

@@ -64,7 +64,7 @@ class Subscribers:
         self.mask = base.mask
         self.subscribed = bool(base.mask >> node & 1)
         self.places: dict[NodeId | None, Place] = {}
-        """By parent, as far as somebody asked."""
+        """By parent, as far as it was asked for."""
 
     def entry(self, node: NodeId) -> Entry | None:
         return self._learned.get(node) or self._base.get(node)

@@ -42,7 +42,7 @@ def first_child(i: NodeId, s: int, live: int) -> NodeId | None:
     """The first element of c(i, s) that is live, or None.
 
     The list is ordered by XOR distance from its first element, so the first live one is found by halving the block
-    s − 1 times, keeping to the nearer half whenever it holds somebody.
+    s − 1 times, keeping to the nearer half whenever it holds a node.
     """
     size = 1 << (s - 1)
     nearest = i ^ size

@@ -248,7 +248,7 @@ class VCubePB(Handlers):
         self._news.append((topic, entry))
         if entry.operation is Operation.SUB:
             state.members |= 1 << entry.node
-        elif entry.node == self.node:  # CHECKLEAVE is about others: nobody is its own child, parent or source
+        elif entry.node == self.node:  # CHECKLEAVE is about others: a node is never its own child, parent or source
             state.members &= ~(1 << self.node)
         else:
             self._check_leave(state, entry.node, effects)

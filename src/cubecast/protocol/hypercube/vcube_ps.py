@@ -59,7 +59,7 @@ class Topic:
 
 
 class VCubePS(FaultFree):
-    """The machine of one node. `present` are the ids somebody holds; `initial` views start an experiment settled."""
+    """The machine of one node. `present` are the ids that nodes hold; `initial` views start an experiment settled."""
 
     __slots__ = (
         *("_everyone", "_handlers", "dimension", "first_reception", "incarnation"),
@@ -127,7 +127,7 @@ class VCubePS(FaultFree):
     # Propagation (algorithm 4, first task)
 
     def _propagate(self, state: Topic) -> Effects:
-        """Broadcast queued messages until one has to be acknowledged by somebody."""
+        """Broadcast queued messages until one has to be acknowledged by another node."""
         effects: Effects = []
         while state.queue and state.outstanding is None:
             head = state.queue.popleft()
@@ -168,7 +168,7 @@ class VCubePS(FaultFree):
         return packet
 
     def _completed(self, state: Topic, packet: Any, gathered: list[Entry], effects: Effects) -> None:
-        """The last acknowledgement of an own message arrived, or nobody had to send one."""
+        """The last acknowledgement of an own message arrived, or none had to be sent."""
         state.outstanding = None
         if type(packet) is Pub:
             effects.append(Acknowledged(state.name, packet.message.counter))

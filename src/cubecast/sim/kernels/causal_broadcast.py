@@ -12,7 +12,7 @@ from cubecast.protocol.hypercube.causal_aggregation import PacketOrder, Tree
 from cubecast.protocol.hypercube.topology import dimension_of
 from cubecast.sim.kernels import causal_tables as tables
 from cubecast.sim.kernels.causal_kernel import run
-from cubecast.sim.kernels.causal_tables import Bits, Floats, Ints, Scenario, Tables, make_tables
+from cubecast.sim.kernels.causal_tables import Bits, CausalScenario, CausalTables, Floats, Ints, make_tables
 
 _ORDERS = {
     PacketOrder.ARRIVAL: tables.ARRIVAL,
@@ -57,7 +57,7 @@ class CausalKernel:
             raise BadInput("times must not be negative and delays must be positive")
         if self.reception and self.aggregate:
             raise BadInput("the kernel lets packets wait for their receiver only without aggregation")
-        scenario = Scenario(
+        scenario = CausalScenario(
             dimension=dimension_of(self.nodes),
             per_node=per_node,
             times=np.ascontiguousarray(times, np.float64),
@@ -80,7 +80,7 @@ class CausalKernel:
 class CausalRun:
     """A finished run, as arrays."""
 
-    def __init__(self, scenario: Scenario, state: Tables) -> None:
+    def __init__(self, scenario: CausalScenario, state: CausalTables) -> None:
         self._scenario = scenario
         self._state = state
         self.packets = int(state.used[tables.EVENTS]) - len(scenario.times)

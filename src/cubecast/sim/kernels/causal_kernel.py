@@ -22,8 +22,8 @@ from cubecast.sim.kernels.causal_tables import (
     TAKEN,
     WHOLE,
     Bits,
-    Scenario,
-    Tables,
+    CausalScenario,
+    CausalTables,
 )
 from cubecast.sim.kernels.compiled import compiled, prefetch
 
@@ -45,7 +45,7 @@ for _bit in range(64):
 
 
 @compiled
-def run(s: Scenario, t: Tables) -> None:
+def run(s: CausalScenario, t: CausalTables) -> None:
     """From the first publication to rest. Events are numbered: publications by message, then packets."""
     messages = len(s.times)
     for m in range(messages):
@@ -67,7 +67,7 @@ def run(s: Scenario, t: Tables) -> None:
 
 
 @compiled
-def _wait_for_receiver(s: Scenario, t: Tables, event: int, time: float, note: int) -> None:
+def _wait_for_receiver(s: CausalScenario, t: CausalTables, event: int, time: float, note: int) -> None:
     """Its receiver deals with it when it is done with those before it."""
     node = note >> MESSAGE_BITS
     t.ready_at[node] = max(time, t.ready_at[node]) + s.reception
@@ -76,7 +76,7 @@ def _wait_for_receiver(s: Scenario, t: Tables, event: int, time: float, note: in
 
 
 @compiled
-def _look_ahead(s: Scenario, t: Tables, place: int) -> None:
+def _look_ahead(s: CausalScenario, t: CausalTables, place: int) -> None:
     """Fetch what an event that is soon due will touch: by then it has left the cache."""
     if place < t.calendar.now[COUNT]:
         note = t.calendar.due[place].note
@@ -130,13 +130,13 @@ def _deliverable(past: Bits, m: int, here: Bits, node: int) -> bool:
 
 
 @compiled
-def _height(s: Scenario, t: Tables, node: int, m: int) -> int:
+def _height(s: CausalScenario, t: CausalTables, node: int, m: int) -> int:
     """To how many children a node forwards message m."""
     return int(t.heights[node if s.single else node ^ (m // s.per_node if s.per_node > 1 else m)])
 
 
 @compiled
-def _level(s: Scenario, t: Tables, node: int, m: int) -> tuple[int, int]:
+def _level(s: CausalScenario, t: CausalTables, node: int, m: int) -> tuple[int, int]:
     """The highest level at which something of m's past is missing at the node, and what; (0, −1) for nothing."""
     level, found = 0, -1
     for w in range(t.past.shape[1]):
@@ -154,7 +154,7 @@ def _level(s: Scenario, t: Tables, node: int, m: int) -> tuple[int, int]:
 
 
 @compiled
-def _publish(s: Scenario, t: Tables, m: int, time: float) -> None:
+def _publish(s: CausalScenario, t: CausalTables, m: int, time: float) -> None:
     node = m // s.per_node
     for w in range(t.past.shape[1]):
         word = t.here[node, DELIVERED, w]
@@ -175,7 +175,7 @@ def _publish(s: Scenario, t: Tables, m: int, time: float) -> None:
 
 
 @compiled
-def _entries(s: Scenario, t: Tables, m: int) -> int:
+def _entries(s: CausalScenario, t: CausalTables, m: int) -> int:
     """Sources heard from since the publisher's previous message, and the publisher itself."""
     publisher = m // s.per_node
     count, last = 1, publisher
@@ -193,19 +193,19 @@ def _entries(s: Scenario, t: Tables, m: int) -> int:
 
 
 @compiled
-def _message_bytes(s: Scenario, t: Tables, m: int) -> int:
+def _message_bytes(s: CausalScenario, t: CausalTables, m: int) -> int:
     return s.payload + SOURCE_BYTES + ENTRY_BYTES * int(t.entries[m])
 
 
 @compiled
-def _send_one(s: Scenario, t: Tables, time: float, node: int, c: int, m: int) -> None:
+def _send_one(s: CausalScenario, t: CausalTables, time: float, node: int, c: int, m: int) -> None:
     t.pool[t.used[POOLED]] = m
     t.used[POOLED] += 1
     _send(s, t, time, node, c, 1, HEADER_BYTES + _message_bytes(s, t, m))
 
 
 @compiled
-def _send(s: Scenario, t: Tables, time: float, node: int, c: int, count: int, size: int) -> None:
+def _send(s: CausalScenario, t: CausalTables, time: float, node: int, c: int, count: int, size: int) -> None:
     """A packet of the last `count` messages in the pool to neighbour c; c = dimension stands for the root."""
     peer = node ^ (1 << c) if c < s.dimension else 0
     queue = c if s.queue == LINK_QUEUE else 0
@@ -238,7 +238,7 @@ def _send(s: Scenario, t: Tables, time: float, node: int, c: int, count: int, si
 
 
 @compiled
-def _receive(s: Scenario, t: Tables, time: float, note: int) -> None:
+def _receive(s: CausalScenario, t: CausalTables, time: float, note: int) -> None:
     if note >= 0:
         _receive_one(s, t, time, note >> MESSAGE_BITS, note & (1 << MESSAGE_BITS) - 1)
         return
@@ -263,7 +263,7 @@ def _receive(s: Scenario, t: Tables, time: float, note: int) -> None:
 
 
 @compiled
-def _receive_one(s: Scenario, t: Tables, time: float, node: int, m: int) -> None:
+def _receive_one(s: CausalScenario, t: CausalTables, time: float, node: int, m: int) -> None:
     _add(t.here, node, RECEIVED, m)
     t.times[node, m].reception = time
     # The usual case, in one look: nothing is missing, nobody waits. On the single tree it may be an own message.
@@ -286,7 +286,7 @@ def _receive_one(s: Scenario, t: Tables, time: float, node: int, m: int) -> None
 
 
 @compiled
-def _release(s: Scenario, t: Tables, node: int, m: int) -> None:
+def _release(s: CausalScenario, t: CausalTables, node: int, m: int) -> None:
     """Put m, and what was postponed until it arrived, into the batch with their levels."""
     height = _height(s, t, node, m)
     if height == 0:
@@ -304,7 +304,7 @@ def _release(s: Scenario, t: Tables, node: int, m: int) -> None:
 
 
 @compiled
-def _put(s: Scenario, t: Tables, node: int, m: int, before: int, arrival: int) -> None:
+def _put(s: CausalScenario, t: CausalTables, node: int, m: int, before: int, arrival: int) -> None:
     level = 0
     # An own message on the single tree is delivered before it is received; otherwise what is delivered is received.
     if s.single or not _deliverable(t.past, m, t.here, node):
@@ -322,7 +322,7 @@ def _put(s: Scenario, t: Tables, node: int, m: int, before: int, arrival: int) -
 
 
 @compiled
-def _sort_in(t: Tables, m: int, level: int, before: int, rank: int) -> None:
+def _sort_in(t: CausalTables, m: int, level: int, before: int, rank: int) -> None:
     """Into the batch by rank, then number."""
     batch, k = t.batch, t.used[BATCHED]
     while k > 0 and (batch[k - 1, 3] > rank or (batch[k - 1, 3] == rank and batch[k - 1, 0] > m)):
@@ -337,7 +337,7 @@ def _sort_in(t: Tables, m: int, level: int, before: int, rank: int) -> None:
 
 
 @compiled
-def _emit(s: Scenario, t: Tables, time: float, node: int) -> None:
+def _emit(s: CausalScenario, t: CausalTables, time: float, node: int) -> None:
     """To each child, what became complete for it, cut at the MTU."""
     batch, length = t.batch, t.used[BATCHED]
     if length == 1:
@@ -364,7 +364,7 @@ def _emit(s: Scenario, t: Tables, time: float, node: int) -> None:
 
 
 @compiled
-def _deliver(t: Tables, time: float, node: int, count: int) -> None:
+def _deliver(t: CausalTables, time: float, node: int, count: int) -> None:
     """Whatever of the first `count` messages in `worklist`, and of what waited for it, has its whole past here."""
     worklist, length, here, k = t.worklist, count, t.nodes[node], 0
     here.pending += count

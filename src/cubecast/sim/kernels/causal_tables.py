@@ -22,8 +22,8 @@ ARRIVAL, CAUSAL, WHOLE = range(3)
 """How the messages of a packet are ordered and handled, see `PacketOrder` of the machine."""
 
 NODE_QUEUE, LINK_QUEUE, NO_QUEUE = range(3)
-EVENTS, POOLED, BATCHED = range(3)  # indices of `Tables.used`
-RECEIVED, DELIVERED, AWAITED = range(3)  # indices of `Tables.here`
+EVENTS, POOLED, BATCHED = range(3)  # indices of `CausalTables.used`
+RECEIVED, DELIVERED, AWAITED = range(3)  # indices of `CausalTables.here`
 MESSAGE_BITS = 15
 TAKEN = 1 << 30
 """In the note of a packet of one message: its receiver's turn has come to deal with it."""
@@ -56,7 +56,7 @@ NODE = np.dtype(
 )
 
 
-class Scenario(NamedTuple):
+class CausalScenario(NamedTuple):
     """What a run is a function of. `times` by message; `delays[m, k]`: propagation of a packet whose last message is
     m to node k. Every message reaches every node once, so this names each draw, in every mode alike."""
 
@@ -76,7 +76,7 @@ class Scenario(NamedTuple):
     mtu: int
 
 
-class Tables(NamedTuple):
+class CausalTables(NamedTuple):
     calendar: Calendar
     used: NDArray[np.int64]
     packets: NDArray[Any]
@@ -105,7 +105,7 @@ class Tables(NamedTuple):
     worklist: Ints
 
 
-def make_tables(s: Scenario) -> Tables:
+def make_tables(s: CausalScenario) -> CausalTables:
     nodes = 1 << s.dimension
     messages = nodes * s.per_node
     if messages > MOST_MESSAGES:
@@ -114,7 +114,7 @@ def make_tables(s: Scenario) -> Tables:
     # Each message crosses each of the N − 1 edges of a tree once, and on the single tree it is handed to the root.
     hops = messages * (nodes - 1) + (messages if s.single else 0)
     heights = [(x & -x).bit_length() - 1 if x else s.dimension for x in range(nodes)]
-    return Tables(
+    return CausalTables(
         calendar=make_calendar(messages + hops, max(1.0, hops / (1 << 17))),
         used=np.zeros(3, np.int64),
         packets=np.empty(hops, PACKET),

@@ -37,7 +37,7 @@ class Messages:
     topics: Numbers
 
 
-class Scenario(NamedTuple):
+class FloodScenario(NamedTuple):
     dimension: int
     times: Floats
     sources: Ints
@@ -53,7 +53,7 @@ class Scenario(NamedTuple):
     propagation: float
 
 
-class Tables(NamedTuple):
+class FloodTables(NamedTuple):
     calendar: Calendar
     heights: Ints
     events: NDArray[np.int64]
@@ -90,7 +90,7 @@ class TreeFlood:
             raise BadInput("with a queue for each link, every message has to begin at its source")
         before, behind = _order(messages)
         dimension = dimension_of(self.nodes)
-        scenario = Scenario(
+        scenario = FloodScenario(
             dimension, np.ascontiguousarray(messages.times, np.float64),
             messages.sources.astype(np.int32), messages.roots.astype(np.int32), before, behind,
             self.acknowledged, self.per_link, self.processing, self.transmission, self.propagation,
@@ -99,10 +99,10 @@ class TreeFlood:
         _run(scenario, tables)
         return FloodRun(scenario, tables)
 
-    def _tables(self, messages: int, dimension: int) -> Tables:
+    def _tables(self, messages: int, dimension: int) -> FloodTables:
         events = messages * self.nodes * (2 if self.acknowledged else 1) + messages
         pending = (messages, self.nodes) if self.acknowledged else (1, 1)
-        return Tables(
+        return FloodTables(
             calendar=make_calendar(events, max(1.0, events / (1 << 17))),
             heights=np.array([(x & -x).bit_length() - 1 if x else dimension for x in range(self.nodes)], np.int32),
             events=np.array([messages], np.int64),
@@ -119,7 +119,7 @@ class TreeFlood:
 class FloodRun:
     """A finished run, as arrays."""
 
-    def __init__(self, scenario: Scenario, tables: Tables) -> None:
+    def __init__(self, scenario: FloodScenario, tables: FloodTables) -> None:
         self._scenario = scenario
         self._tables = tables
         self.begun = tables.begun
@@ -160,7 +160,7 @@ def _order(messages: Messages) -> tuple[Ints, Ints]:
 
 
 @compiled
-def _run(s: Scenario, t: Tables) -> None:
+def _run(s: FloodScenario, t: FloodTables) -> None:
     """Events are numbered in the order of scheduling: what is asked for, then packets."""
     messages = len(s.times)
     for m in range(messages):
@@ -185,7 +185,7 @@ def _run(s: Scenario, t: Tables) -> None:
 
 
 @compiled
-def _begin(s: Scenario, t: Tables, m: int, time: float) -> None:
+def _begin(s: FloodScenario, t: FloodTables, m: int, time: float) -> None:
     node = s.sources[m]
     t.begun[m] = time
     if node == s.roots[m]:
@@ -195,7 +195,7 @@ def _begin(s: Scenario, t: Tables, m: int, time: float) -> None:
 
 
 @compiled
-def _receive(s: Scenario, t: Tables, m: int, node: int, time: float) -> None:
+def _receive(s: FloodScenario, t: FloodTables, m: int, node: int, time: float) -> None:
     t.received[m, node] = time
     height = t.heights[node ^ s.roots[m]]
     for c in range(height):
@@ -207,7 +207,7 @@ def _receive(s: Scenario, t: Tables, m: int, node: int, time: float) -> None:
 
 
 @compiled
-def _send(s: Scenario, t: Tables, m: int, node: int, c: int, time: float) -> None:
+def _send(s: FloodScenario, t: FloodTables, m: int, node: int, c: int, time: float) -> None:
     """To the neighbour c; c = dimension stands for the root."""
     peer = node ^ (1 << c) if c < s.dimension else s.roots[m]
     queue = c if s.per_link else 0
@@ -223,7 +223,7 @@ def _send(s: Scenario, t: Tables, m: int, node: int, c: int, time: float) -> Non
 
 
 @compiled
-def _send_ack(s: Scenario, t: Tables, m: int, node: int, time: float) -> None:
+def _send_ack(s: FloodScenario, t: FloodTables, m: int, node: int, time: float) -> None:
     place = node ^ s.roots[m]
     parent = node ^ (place & -place)
     event = t.events[0]
@@ -232,7 +232,7 @@ def _send_ack(s: Scenario, t: Tables, m: int, node: int, time: float) -> None:
 
 
 @compiled
-def _acknowledge(s: Scenario, t: Tables, m: int, node: int, time: float) -> None:
+def _acknowledge(s: FloodScenario, t: FloodTables, m: int, node: int, time: float) -> None:
     t.pending[m, node] -= 1
     if t.pending[m, node]:
         return

@@ -61,7 +61,7 @@ class Returning:
         return True
 
     def withholds(self, notice: GapNotice) -> bool:
-        """This node may have missed something: nobody is told as long as it may still be had."""
+        """This node may have missed something: subscribers are not told as long as it may still be had."""
         if self.around is None:
             return False
         self.hold()

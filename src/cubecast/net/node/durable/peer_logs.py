@@ -41,7 +41,7 @@ class _Known:
     def on_end(self, error: CubecastError | None) -> None:
         if not self.known.done():
             self.known.set_exception(error or BadInput("the peer ended it"))
-            self.known.exception()  # also when nobody waits for it any more
+            self.known.exception()  # also when no caller waits for it any more
 
 
 @dataclass(frozen=True)

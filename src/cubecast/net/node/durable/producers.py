@@ -1,9 +1,9 @@
 """Producers that number what they publish, so that what was published is not published again.
 
-A producer is a name; whoever publishes under it says which epoch of it this is, and registers with every member. From
-then on members take nothing from connections that registered with an older epoch, and from no other connection of the
-same one: what such a connection has under way is either accepted before the answer or never. The answer has the last
-number the node's log has on each topic. How a producer gets from these answers to what it may publish is in
+A producer is a name; a client that publishes under it says which epoch of it this is, and registers with every member.
+From then on members take nothing from connections that registered with an older epoch, and from no other connection of
+the same one: what such a connection has under way is either accepted before the answer or never. The answer has the
+last number the node's log has on each topic. How a producer gets from these answers to what it may publish is in
 `api/producer.py`.
 """
 

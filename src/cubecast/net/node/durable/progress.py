@@ -150,7 +150,7 @@ class Progress:
         return list(self._topics)
 
     def announced(self, notice: GapNotice) -> None:
-        """Somebody else said that these are missing: they are no news any more."""
+        """Another member said that these are missing: they are no news any more."""
         for source, incarnation, counter in notice.missing:
             last = self._topic(notice.topic).last
             last[source, incarnation] = max(counter, last.get((source, incarnation), 0))

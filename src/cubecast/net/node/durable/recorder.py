@@ -41,7 +41,7 @@ class _Quiet:
     def on_live(self, known: PublisherCut) -> None: ...
     def on_gap(self, gap: GapNotice) -> None: ...
     def on_end(self, error: CubecastError | None) -> None:
-        self.on_ready()  # nobody has to wait any more
+        self.on_ready()  # no subscriber has to wait any more
 
 
 class _Own:
@@ -104,7 +104,7 @@ class Recorder:
         return self.records(topic) and self.returning.holds(topic, message, payloads)
 
     def withholds(self, notice: GapNotice) -> bool:
-        """Is nobody to be told yet that something may be missing?"""
+        """Are subscribers not to be told yet that something may be missing?"""
         return self.records(notice.topic) and self.returning.withholds(notice)
 
     async def fill(self, around: Surroundings) -> None:

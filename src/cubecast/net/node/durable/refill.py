@@ -168,7 +168,7 @@ class Refill:
         port.unsubscribe(number)
 
     def _forgive(self, late: float) -> None:
-        """By how much this node came late to look: as long as it stood still itself nobody else was silent."""
+        """By how much this node came late to look: as long as it stood still itself no peer was silent."""
         if late > 0:
             self._last_word += late
             if self._live_since is not None:
