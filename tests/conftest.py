@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -74,3 +76,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(LONGEST_SLOW_TEST))
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> str:
+    """The wheel's own folder seen through links, because workers of a cluster write beneath SPARK_HOME."""
+    home = tmp_path / "spark"
+    home.mkdir()
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    for entry in Path(found.origin).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    return str(home)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from cubecast.pipeline.verify import verify
@@ -27,17 +26,6 @@ executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 spark.stop()
 print(json.dumps(report | {"executors": executors}))
 """
-
-
-@pytest.fixture
-def spark_home(tmp_path: Path) -> str:
-    """The wheel's own folder seen through links, because workers of a cluster write beneath SPARK_HOME."""
-    home = tmp_path / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "work":
-            (home / entry.name).symlink_to(entry)
-    return str(home)
 
 
 @pytest.mark.spark

@@ -22,6 +22,9 @@ CPU_SECONDS = "cpu_seconds"
 SIMULATED = ("ids.py", "errors.py", "protocol", "sim", "wire", "trace", "check")
 """What the figures of every experiment may depend on."""
 
+TASKS_PER_CORE = 8
+"""That Spark is given at a time."""
+
 Point: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = dict[str, Any]
 PointFunction: TypeAlias = Callable[[Point], Figures]
@@ -39,10 +42,14 @@ def here(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
 
 
 def on_spark(session: "SparkSession") -> Runner:
-    """A task for each point."""
+    """A task for each point, some per core at a time: what is done can be kept before the rest is."""
 
     def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
-        yield from session.sparkContext.parallelize(list(points), len(points)).map(function).collect()
+        context = session.sparkContext
+        at_once = TASKS_PER_CORE * context.defaultParallelism
+        for first in range(0, len(points), at_once):
+            some = points[first : first + at_once]
+            yield from context.parallelize(some, len(some)).map(function).collect()
 
     return run
 
