@@ -9,7 +9,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from cubecast.errors import BadInput
 from cubecast.pipeline.workloads.chance import draw
-from cubecast.pipeline.workloads.correlation import correlation_summary, sample_topics, topic_correlation
+from cubecast.pipeline.workloads.correlation import correlation_summary, jackknife, sample_topics, topic_correlation
 from cubecast.pipeline.workloads.degrees import degree_histogram, subscribers_per_topic, subscriptions_per_user
 from cubecast.pipeline.workloads.powerlaw import fit_power_law, hurwitz_zeta
 from cubecast.pipeline.workloads.profile import profile, write_subscriptions
@@ -93,6 +93,27 @@ def test_correlation_is_pearsons(spark) -> None:
     assert (summary.topics, summary.pairs, summary.sharing) == (4, 6, 4)
     assert summary.mean == pytest.approx(exact[np.triu_indices(4, 1)].mean())
     assert summary.mean_of_sharing == pytest.approx(np.mean(list(found.values())))
+    leave_out = [np.delete(np.delete(exact, one, 0), one, 1)[np.triu_indices(3, 1)].mean() for one in range(4)]
+    error = math.sqrt(3 / 4 * sum((one - np.mean(leave_out)) ** 2 for one in leave_out))
+    assert summary.interval == pytest.approx((summary.mean - 1.96 * error, summary.mean + 1.96 * error))
+
+
+def test_intervals_hold_what_they_are_of_most_of_the_time() -> None:
+    """Correlated columns of a known mean: it lies within 95 % intervals of samples about as often."""
+    rng = np.random.default_rng(1)
+    within = []
+    for _ in range(100):
+        common = rng.normal(size=400)
+        columns = rng.choice([0.3, 1.0], 40)[:, None] * common + rng.normal(size=(40, 400))
+        exact = np.corrcoef(columns)
+        low, high = jackknife((exact.sum(axis=0) - 1).tolist())
+        loading = np.array([0.3, 1.0]) / np.sqrt(1 + np.array([0.3, 1.0]) ** 2)
+        within.append(low < loading.mean() ** 2 < high)
+    assert 0.85 < np.mean(within) <= 1
+    laws = [np.unique(planted(2.5, 1, 2000, seed), return_counts=True) for seed in range(20)]
+    fits = [fit_power_law(values.tolist(), counts.tolist(), least=1).interval for values, counts in laws]
+    assert sum(low < 2.5 < high for low, high in fits) >= 17
+    assert jackknife([0.1, 0.1]) is None
 
 
 def test_a_sample_of_topics_keeps_their_subscribers(spark) -> None:

@@ -46,4 +46,6 @@ def overlays_table(facts: Mapping[str, Any]) -> Table:
 def _correlation(correlation: Mapping[str, Any]) -> str:
     if correlation["mean"] is None:
         return "too few topics to correlate"
-    return f"mean correlation of topics {correlation['mean']:.4f} over {correlation['pairs']:,} pairs"
+    low, high = correlation["interval"] or (correlation["mean"],) * 2
+    mean = f"{correlation['mean']:.4f} (95 %: {low:.4f} to {high:.4f})"
+    return f"mean correlation of topics {mean} over {correlation['pairs']:,} pairs"

@@ -2,15 +2,23 @@
 
 Topics are columns of zeros and ones over all n users. With s subscribers of each and c of both, the correlation is
 (n·c − s_a·s_b) / √(s_a(n − s_a)·s_b(n − s_b)). Only pairs with c > 0 need a row. The others have
-−f_a·f_b with f = √(s / (n − s)), so the mean over *all* pairs needs no more than sums.
+−f_a·f_b with f = √(s / (n − s)), so the mean over *all* pairs needs no more than a sum per topic.
+
+Pairs with a topic in common are not independent, so the interval of the mean is that of the jackknife: how much it
+changes when one topic after another is left out.
 """
 
+from collections.abc import Sequence
+from math import sqrt
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cubecast.pipeline.workloads.chance import draw
+
+NORMAL = 1.96
+"""Standard errors to either side of a mean, for 95 %."""
 
 
 class Correlation(NamedTuple):
@@ -23,6 +31,8 @@ class Correlation(NamedTuple):
     mean: float | None
     """Over all pairs; null with fewer than two topics."""
     mean_of_sharing: float | None
+    interval: tuple[float, float] | None = None
+    """Of the mean, 95 %, were other topics compared; null with fewer than three."""
 
 
 def sample_topics(subscriptions: DataFrame, most: int, seed: int) -> DataFrame:
@@ -46,27 +56,41 @@ def topic_correlation(subscriptions: DataFrame, users: int) -> DataFrame:
 
 def correlation_summary(subscriptions: DataFrame, users: int) -> Correlation:
     """Means over all pairs of topics, and over those that share a subscriber."""
-    factor = F.col("size") / F.col("spread")
-    (alone,) = (
-        _sizes(subscriptions, users)
-        .agg(F.count("*").alias("topics"), F.sum(factor).alias("once"), F.sum(factor * factor).alias("twice"))
-        .collect()
-    )
-    (shared,) = (
+    factor = (F.col("size") / F.col("spread")).alias("factor")
+    factors = {row.topic: row.factor for row in _sizes(subscriptions, users).select("topic", factor).collect()}
+    sides = F.explode(F.array("topic_a", "topic_b")).alias("topic")
+    shared = (
         _sharing_pairs(subscriptions, users)
-        .agg(F.count("*").alias("pairs"), F.sum("correlation").alias("total"), F.sum("apart").alias("apart"))
+        .select(sides, "correlation", "apart")
+        .groupBy("topic")
+        .agg(F.count("*").alias("pairs"), F.sum("correlation").alias("together"), F.sum("apart").alias("apart"))
         .collect()
     )
-    pairs = alone.topics * (alone.topics - 1) // 2
-    all_apart = ((alone.once or 0.0) ** 2 - (alone.twice or 0.0)) / 2
-    total = (shared.total or 0.0) - (all_apart - (shared.apart or 0.0))
+    whole = sum(factors.values())
+    totals = {topic: -one * (whole - one) for topic, one in factors.items()}
+    for row in shared:
+        totals[row.topic] += row.together + row.apart
+    pairs, sharing = len(totals) * (len(totals) - 1) // 2, sum(row.pairs for row in shared) // 2
     return Correlation(
-        alone.topics,
+        len(totals),
         pairs,
-        shared.pairs,
-        total / pairs if pairs else None,
-        shared.total / shared.pairs if shared.pairs else None,
+        sharing,
+        sum(totals.values()) / (2 * pairs) if pairs else None,
+        sum(row.together for row in shared) / (2 * sharing) if sharing else None,
+        jackknife(list(totals.values())),
     )
+
+
+def jackknife(totals: Sequence[float]) -> tuple[float, float] | None:
+    """95 % interval of the mean over pairs, from the sums over the pairs of each."""
+    count, whole = len(totals), sum(totals)
+    if count < 3:
+        return None
+    without = [(whole - 2 * one) / ((count - 1) * (count - 2)) for one in totals]
+    middle = sum(without) / count
+    error = sqrt((count - 1) / count * sum((one - middle) ** 2 for one in without))
+    mean = whole / (count * (count - 1))
+    return mean - NORMAL * error, mean + NORMAL * error
 
 
 def _sharing_pairs(subscriptions: DataFrame, users: int) -> DataFrame:

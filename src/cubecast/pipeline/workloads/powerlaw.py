@@ -34,6 +34,11 @@ class PowerLaw(NamedTuple):
     distance: float
     """Kolmogorov–Smirnov distance of data and fit, over the tail."""
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, of the exponent for this x_min: that another one might have been chosen is not in it."""
+        return self.exponent - 1.96 * self.error, self.exponent + 1.96 * self.error
+
 
 def fit_power_law(degrees: Sequence[int], counts: Sequence[int], least: int | None = None) -> PowerLaw:
     """From a histogram: `counts[i]` values equal `degrees[i]` ≥ 1. `least` fixes x_min instead of choosing it."""

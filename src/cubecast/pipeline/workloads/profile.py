@@ -23,7 +23,7 @@ class Degrees:
     law: PowerLaw
 
     def to_json(self) -> dict[str, Any]:
-        return {"mean": self.mean, "max": self.most, "power_law": self.law._asdict()}
+        return {"mean": self.mean, "max": self.most, "power_law": self.law._asdict() | {"interval": self.law.interval}}
 
 
 @dataclass(frozen=True)

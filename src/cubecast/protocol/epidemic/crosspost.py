@@ -3,7 +3,7 @@
 How it works. A message of several topics travels with their names. A process that gets it for the first time delivers
 it in each of the topics that it subscribes to, and sends it once to every process of the union of these topics' views:
 where topics share links, and StaN makes them, one copy takes the place of several. SimpleFlood, the baseline, floods
-every topic apart.
+every topic apart. Both are for the laboratory: what they would cost live nodes is decision 0066.
 
 | thesis, algorithm 3 | here |
 | --- | --- |
