@@ -55,6 +55,16 @@ def test_what_cannot_be_is_refused_in_one_line(arguments: tuple[str, ...], expec
     assert expected in complaint(*arguments)
 
 
+def test_a_message_larger_than_the_buffer_is_refused_and_not_published():
+    done = cubecast("stream", "pub", "x", "t" * 2000, *HERE, "--parameter", "buffer_bytes=1024")
+    assert done.returncode == 2
+    _, said = done.stderr.splitlines()
+    assert re.search(
+        r"a message of 20\d\d bytes, and only 1024 are kept for others: raise buffer_bytes. Nothing was published", said
+    )
+    assert not done.stdout
+
+
 def test_another_overlay_and_another_stream_are_told_apart():
     with running_node("--protocol", "brisa", "--cluster", "ours") as hub:
         said = complaint("stream", "sub", "x", "--join", hub.address, *HERE, "--cluster", "theirs")

@@ -151,6 +151,8 @@ class Family:
     horizon."""
     frees: type = Acknowledged
     """The effect after which own publications take no more room: Acknowledged, Released, or at once, Published."""
+    largest: str = ""
+    """The parameter that says how many bytes a message may have, if one does."""
     live: bool = True
     """Can be run by live nodes, which come one after another."""
     inspect: Callable[[Any], Inspector] = Inspector

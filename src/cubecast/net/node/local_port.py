@@ -58,6 +58,13 @@ MARGIN = 8 << 10
 """Bytes for what they may depend on in addition when they leave."""
 
 
+def _kept(config: NodeConfig) -> int:
+    """Bytes of a message that the protocol has room for; all that a packet may have, if it sets no bound."""
+    family = find(config.protocol)
+    chosen = family.chosen(config.chosen(config.dimension), live=True)
+    return getattr(chosen, family.largest) if family.largest else MAX_PACKET_BYTES
+
+
 class LocalPort:
     """A `Port`, and the driver's `Listener`."""
 
@@ -67,7 +74,9 @@ class LocalPort:
         self._channels = Channels(call) if Advertise in family.requests else None
         """Where the protocol looks into messages itself."""
         self._requests, self._learns_stability = family.requests, family.frees is Acknowledged
-        self._unquestioned = min(LARGE, config.max_payload)
+        self._bound = family.largest
+        self._kept = _kept(config)
+        self._unquestioned = min(LARGE, config.max_payload, self._kept)
         self._call, self._hold_back, self._let_through = call, hold_back, let_through
         self._subscriptions = Subscriptions()
         self._following = Following(self._subscriptions, call)
@@ -218,6 +227,11 @@ class LocalPort:
         most, envelope = self._config.max_payload, self.envelope(topic)
         if size > most:
             raise BadInput(f"a message of {size} bytes; this node takes at most {most}. Nothing was published")
+        if size > self._kept:
+            raise BadInput(
+                f"a message of {size} bytes, and only {self._kept} are kept for others: raise {self._bound}. "
+                "Nothing was published"
+            )
         if size + envelope + MARGIN > MAX_PACKET_BYTES:
             raise BadInput(
                 f"a message of {size} bytes on {topic!r}, which just now takes up to {envelope} bytes to say what it "
@@ -361,7 +375,7 @@ class LocalPort:
 
     def reconfigure(self, config: NodeConfig) -> None:
         self._config = config
-        self._unquestioned = min(LARGE, config.max_payload)
+        self._unquestioned = min(LARGE, config.max_payload, self._kept)
         for out in self._outgoing.values():
             out.resize(config.topic_budget)
 

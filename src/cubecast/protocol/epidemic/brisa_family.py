@@ -111,6 +111,7 @@ BRISA = Family(
     ),
     fifo=True,
     frees=Released,
+    largest="buffer_bytes",
     inspect=BrisaInspector,
     described=DESCRIBED,
 )
