@@ -72,3 +72,10 @@ def test_every_claim_of_the_chapter_is_found_or_said_not_to_be_run():
         *("BR-F47-DAG", "BR-F48-DAG", "BR-F415", "BR-F419"),
         *("BR-T41-128-3-tree-soft", "BR-T41-128-3-DAG-soft"),
     }
+
+
+def test_a_printed_share_of_few_repairs_explains_what_they_may_have_by_chance():
+    run = {"lost": 6.0, "orphans": 6.0, "soft": 90.3, "repairs": 60, "minutes": 10.0, "complete": True}
+    explained = churn.explanations({(128, 5, "tree"): [run]})["BR-T41-128-5-tree-soft"]
+    assert explained.holds(90.3)
+    assert not churn.explanations({(128, 5, "tree"): [run | {"soft": 95.0}]})["BR-T41-128-5-tree-soft"].holds(95.0)

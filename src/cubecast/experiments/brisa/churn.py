@@ -13,6 +13,8 @@ from cubecast.protocol.epidemic.brisa_packets import Position
 
 MINUTE = 60 * SECOND
 MINUTES = 10
+NORMAL = 1.96
+"""Standard errors on either side that have 95 %."""
 FEWEST, FEWEST_HARD = 20, 5
 """Repairs whose kinds say something: a DAG has few in one run."""
 
@@ -168,7 +170,20 @@ def explanations(runs: Any) -> dict[str, Explanation]:
         )
         evidence = [Evidence("parents lost over X % · N · p", _figures(its)[0] / expected, 0.7, 1.3)]
         found[f"BR-T41-{nodes}-{percent}-{kind}-lost"] = Explanation(text, 0.7 * expected, 1.3 * expected, evidence)
+        if kind == "tree":
+            found[f"BR-T41-{nodes}-{percent}-tree-soft"] = _few_repairs(nodes, percent, _figures(its)[2])
     return found
+
+
+def _few_repairs(nodes: int, percent: int, soft: float) -> Explanation:
+    """In a tree every lost parent makes an orphan and so a repair: the printed share rests on so many of them."""
+    printed = claim(f"BR-T41-{nodes}-{percent}-tree-soft").value
+    repairs = claim(f"BR-T41-{nodes}-{percent}-tree-lost").value * MINUTES
+    error = (printed * (100 - printed) / repairs) ** 0.5
+    reach = NORMAL * error
+    text = f"The printed share rests on {repairs:.0f} repairs, and ours is among the shares that so few may have."
+    evidence = [Evidence("distance in standard errors of the printed share", abs(soft - printed) / error, 0, NORMAL)]
+    return Explanation(text, printed - reach, printed + reach, evidence)
 
 
 def recovery_explained(brisa: list[Figures], tag: list[Figures], interval: float) -> dict[str, Explanation]:
