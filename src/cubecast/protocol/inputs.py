@@ -57,8 +57,8 @@ class Publish:
     payloads: Sequence[bytes]
     hurry: bool = False
     """The application waits until these are stable."""
-    attributes: "Attributes | None" = None
-    """What filters of subscriptions look at, the same for all of these messages."""
+    attributes: "Attributes | Sequence[Attributes] | None" = None
+    """What filters of subscriptions look at: the same for all of these messages, or one by one."""
 
 
 @dataclass(frozen=True, slots=True)

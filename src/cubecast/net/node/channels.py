@@ -5,7 +5,7 @@ a channel, so that a thousand clients that want the same cost the network what o
 over in runs of messages with the same attributes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cubecast.errors import BadInput, NotKept
@@ -16,7 +16,7 @@ from cubecast.net.node.subscriptions import Subscription, Subscriptions
 from cubecast.net.port.port import Sink
 from cubecast.net.port.since import Since
 from cubecast.patterns import is_pattern
-from cubecast.protocol.filters import Attributes, Filter, parse
+from cubecast.protocol.filters import Filter, parse
 from cubecast.protocol.filters.values import as_text
 
 
@@ -100,8 +100,9 @@ class Channels:
 
     def hand_over(self, out: Outgoing) -> None:
         if out.is_worth_a_call:
-            for attributes, run in _runs_alike(out.topic, out.take()):
-                self._call("publish", out.topic, run, out.is_awaited, attributes)
+            payloads = out.take()
+            attributes = [attributes_of(out.topic, sealed) for sealed in payloads]
+            self._call("publish", out.topic, payloads, out.is_awaited, attributes)
 
     def check(self, topic: Topic, payloads: Sequence[bytes]) -> None:
         """BadInput for what is outside of the topic's advertisement."""
@@ -119,22 +120,3 @@ def _topics(pattern: str) -> str:
         return f"topic = {as_text(pattern)}"
     fixed = pattern[: min(pattern.find(sign) for sign in "*>" if sign in pattern)]
     return f"topic ^= {as_text(fixed)}" if fixed else "exists(topic)"
-
-
-def _runs_alike(topic: Topic, payloads: Sequence[bytes]) -> Iterator[tuple[Attributes, list[bytes]]]:
-    """The same messages in the same order, in pieces whose attributes are the same."""
-    run: list[bytes] = []
-    before: Attributes = {}
-    for sealed in payloads:
-        attributes = attributes_of(topic, sealed)
-        if run and _typed(attributes) != _typed(before):
-            yield before, run
-            run = []
-        before = attributes
-        run.append(sealed)
-    if run:
-        yield before, run
-
-
-def _typed(attributes: Attributes) -> list[tuple[str, type, object]]:
-    return [(name, type(value), value) for name, value in attributes.items()]

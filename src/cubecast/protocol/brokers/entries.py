@@ -2,9 +2,10 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cubecast.ids import Counter, NodeId, Topic
-from cubecast.protocol.brokers.packets import Event, PublisherId
+from cubecast.protocol.brokers.packets import PublisherId
 from cubecast.protocol.filters import Filter
 
 Side = NodeId | None
@@ -34,6 +35,16 @@ class Entry:
     issued: set[NodeId] = field(default_factory=set)
 
 
+class Wanted(NamedTuple):
+    """What a subscription wants of an event: pieces of consecutive messages, each with the counter of its first."""
+
+    topic: Topic
+    publisher: PublisherId
+    last: Counter
+    """Of the whole event."""
+    pieces: list[tuple[Counter, list[bytes]]]
+
+
 @dataclass(slots=True)
 class Local:
     """A subscription of this broker's clients: where it begins, per publisher, and what waits for that."""
@@ -42,6 +53,6 @@ class Local:
     cut: dict[PublisherId, Counter] = field(default_factory=dict)
     partial: set[PublisherId] = field(default_factory=set)
     floor: dict[PublisherId, Counter] = field(default_factory=dict)
-    queue: deque[Event] = field(default_factory=deque)
+    queue: deque[Wanted] = field(default_factory=deque)
     is_read: bool = True
     """Its clients take what comes."""

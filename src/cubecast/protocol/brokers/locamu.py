@@ -69,6 +69,8 @@ class Substrate:
         """By broker whose messages are wanted: who wants them, and after which number."""
         self._unacknowledged: set[NodeId] = set()
         """Brokers of whose numbers some were processed since the others were told."""
+        self._is_telling = False
+        """Will they be, when a timer is due?"""
         self._asking: set[NodeId] = set()
 
     # -- messages that begin here, and those that arrive -----------------------------------------------------------
@@ -145,7 +147,8 @@ class Substrate:
             if number is not None and self.received.numbers(broker, number).add(number):
                 self._unacknowledged.add(broker)
                 grown.append(broker)
-        if self._unacknowledged:
+        if self._unacknowledged and not self._is_telling:  # set anew with each message it would never be due
+            self._is_telling = True
             self.effects.append(SetTimer("processed", self.now + self._ack_delay))
         return grown
 
@@ -437,6 +440,7 @@ class Substrate:
     def tell_processed(self) -> None:
         news = {broker: self.received.numbers(broker).prefix for broker in sorted(self._unacknowledged)}
         self._unacknowledged.clear()
+        self._is_telling = False
         if news:
             peers = tuple(broker for broker in sorted(self.near) if broker not in self.removed)
             self.effects.append(Send(peers, Processed(news)))

@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from cubecast.ids import Counter, NodeId, Topic
-from cubecast.protocol.brokers.entries import Advertisement, Entry, Local, Side
+from cubecast.protocol.brokers.entries import Advertisement, Entry, Local, Side, Wanted
+from cubecast.protocol.brokers.interests import Interests
 from cubecast.protocol.brokers.locamu import Post
 from cubecast.protocol.brokers.numbers import Numbers
 from cubecast.protocol.brokers.packets import (
@@ -32,7 +33,7 @@ from cubecast.protocol.brokers.packets import (
     Unsubscribe,
 )
 from cubecast.protocol.brokers.tree import BrokerTree
-from cubecast.protocol.filters import Filter, MatchingIndex
+from cubecast.protocol.filters import Filter
 from cubecast.protocol.filters.conditions import from_wire
 from cubecast.protocol.filters.covering import CoveringIndex
 
@@ -57,8 +58,8 @@ class Tables:
         self.removed: set[NodeId] = set()
         self.ads: dict[PublisherId, Advertisement] = {}
         self.table: dict[SubscriptionId, Entry] = {}
-        self.index: MatchingIndex[SubscriptionId] = MatchingIndex()
-        self.coverage: CoveringIndex[SubscriptionId] = CoveringIndex(self.index)
+        self.interests = Interests(me, tree, self.reach)
+        self.coverage: CoveringIndex[SubscriptionId] = CoveringIndex(self.interests)
         self.locals: dict[SubscriptionId, Local] = {}
         self.stable: dict[SubscriptionId, dict[PublisherId, Counter]] = {}
         self.seen: dict[PublisherId, Counter] = {}
@@ -69,15 +70,17 @@ class Tables:
         """Brokers that restarted, and were told by this one what is on its side."""
         self.gone: dict[NodeId, int] = {}
         """Of brokers that were removed, the last life that is over."""
-        self.deliveries: list[tuple[Topic, Event]] = []
+        self.deliveries: list[tuple[Topic, Wanted]] = []
         self.cuts: list[tuple[SubscriptionId, PublisherId, Counter]] = []
-        self.missed: list[tuple[Topic, Event]] = []
+        self.missed: list[tuple[Topic, Wanted]] = []
         """Events of publishers that ended before it was known where the subscription begins."""
+        self.looked_for: set[SubscriptionId] | None = set()
+        """Subscriptions that may have become settled; None: any."""
 
     def settle(self, subscription: SubscriptionId, topic: Topic, wanted: Filter) -> None:
         """Enter a subscription that every broker knows from the start."""
         self.table[subscription] = Entry(wanted, self.tree.side(self.me, subscription.broker))
-        self.index.add(subscription, wanted)
+        self.interests.add(subscription, wanted)
         self.coverage.add(subscription, wanted)
         self.stable[subscription] = {}
         if subscription.broker == self.me:
@@ -152,14 +155,15 @@ class Tables:
         return is_out and all(self._echoed(ad, one) for one in self.tree.beyond(self.me, broker))
 
     def _unadvertise(self, body: Unadvertise, side: Side) -> set[NodeId]:
-        self._end(body.publisher)
+        self._end(body.publisher, body.last)
         return self._flood(side)
 
-    def _end(self, publisher: PublisherId) -> None:
+    def _end(self, publisher: PublisherId, ended_with: Counter | None = None) -> None:
         """For good: its id is not used again. Nothing begins for it any more, and nothing waits for a beginning."""
         ended = self.ended.setdefault((publisher.broker, publisher.incarnation), Numbers())
         ended.add(publisher.number)
         ad = self.ads.pop(publisher, None)
+        self.looked_for = None
         seen = self.seen.pop(publisher, 0)
         for stable in self.stable.values():
             stable.pop(publisher, None)
@@ -170,7 +174,7 @@ class Tables:
                 dropped = [event.last for event in local.queue if event.publisher == publisher]
                 local.queue = deque(event for event in local.queue if event.publisher != publisher)
                 wanted = ad is not None and ad.template.intersects(self.table[subscription].wanted)
-                last = max([passed, seen if wanted else 0, *dropped])
+                last = max([passed, (ended_with or seen) if wanted else 0, *dropped])
                 if last:  # it would have begun behind these
                     self.cuts.append((subscription, publisher, last))
             self._drain(local)
@@ -197,7 +201,7 @@ class Tables:
         wanted = from_wire(body.wanted)
         own_side = self.tree.side(self.me, subscription.broker)
         entry = self.table[subscription] = Entry(wanted, own_side)
-        self.index.add(subscription, wanted)
+        self.interests.add(subscription, wanted)
         self.coverage.add(subscription, wanted)
         self.stable.setdefault(subscription, {})
         posts: list[Post] = []
@@ -228,6 +232,8 @@ class Tables:
             local.cut[publisher] = max(last, local.floor.pop(publisher, 0))
             local.partial.discard(publisher)
             self.cuts.append((subscription, publisher, local.cut[publisher]))
+            if self.looked_for is not None:
+                self.looked_for.add(subscription)
             self._drain(local)
         return list(self._cover_others(publisher, subscription))
 
@@ -317,7 +323,7 @@ class Tables:
     def _unsubscribe(self, body: Unsubscribe) -> set[NodeId]:
         subscription = body.subscription
         entry = self.table.pop(subscription, None)
-        self.index.discard(subscription)
+        self.interests.discard(subscription)
         self.coverage.discard(subscription)
         for table in (self.stable, self.partials, self.posted, self.locals):
             table.pop(subscription, None)
@@ -329,16 +335,31 @@ class Tables:
         publisher = event.publisher
         if side is not None and not self._has_ended(publisher):
             self.seen[publisher] = max(event.last, self.seen.get(publisher, 0))
-        targets: set[NodeId] = set()
-        for subscription in self.index.matching(event.attributes):
-            entry = self.table[subscription]
-            if entry.side is None:
-                self._queue(self.locals.get(subscription), event)
-            elif entry.side != side:
-                targets |= self._way(subscription.broker)
-        return targets
+        for subscription, wanted in self.wanted_here(event).items():
+            self._queue(self.locals.get(subscription), wanted)
+        return self.interests.targets(event.runs, side)
 
-    def _queue(self, local: Local | None, event: Event) -> None:
+    def wanted_here(self, event: Event) -> dict[SubscriptionId, Wanted]:
+        """What this broker's clients want of it."""
+        found: dict[SubscriptionId, Wanted] = {}
+        counter = event.last - event.size + 1
+        for run in event.runs:
+            payloads = run.payloads
+            for subscription in self.interests.here(run.attributes):
+                wanted = found.get(subscription)
+                if wanted is None:
+                    pieces = [(counter, list(payloads))]
+                    found[subscription] = Wanted(event.topic, event.publisher, event.last, pieces)
+                    continue
+                first, before = wanted.pieces[-1]
+                if first + len(before) == counter:
+                    before += payloads
+                else:
+                    wanted.pieces.append((counter, list(payloads)))
+            counter += len(payloads)
+        return found
+
+    def _queue(self, local: Local | None, event: Wanted) -> None:
         if local is None:
             return
         publisher = event.publisher
@@ -373,8 +394,7 @@ class Tables:
     # -- ways ----------------------------------------------------------------------------------------------------------
 
     def _way(self, broker: NodeId) -> set[NodeId]:
-        """The next brokers on the path there, as many as a message is issued to."""
-        return set(self.tree.path(self.me, broker)[: self.reach])
+        return set(self.interests.way(broker))
 
     def _flood(self, side: Side) -> set[NodeId]:
         return {broker for broker in self.near if side is None or self.tree.side(self.me, broker) != side}
@@ -454,7 +474,7 @@ class Tables:
 
     def _restore_subscription(self, subscription: SubscriptionId, wanted: Filter, posts: list[Post]) -> None:
         entry = self.table[subscription] = Entry(wanted, self.tree.side(self.me, subscription.broker))
-        self.index.add(subscription, wanted)
+        self.interests.add(subscription, wanted)
         self.coverage.add(subscription, wanted)
         self.stable.setdefault(subscription, {})
         for publisher, ad in self.ads.items():

@@ -11,7 +11,8 @@ from typing import Any
 
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.protocol.brokers.entries import Local
+from cubecast.protocol.brokers.bundles import bundles, runs_of
+from cubecast.protocol.brokers.entries import Local, Wanted
 from cubecast.protocol.brokers.locamu import Substrate
 from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.packets import (
@@ -48,7 +49,7 @@ from cubecast.protocol.effects import (
     Subscribed,
     Unsubscribed,
 )
-from cubecast.protocol.filters import ALL, Filter, Value, parse
+from cubecast.protocol.filters import ALL, Attributes, Filter, parse
 from cubecast.protocol.filters.conditions import Conjunction, Operator, Term
 
 SILENT_BEATS = 4
@@ -119,6 +120,8 @@ class LoCaPS(Handlers):
         self._unconfirmed: dict[Topic, None] = {}
         self._numbered = 0
         self._counters: dict[Topic, Counter] = {}
+        self._released: dict[Topic, Counter] = {}
+        """Everybody nearby has these and the ones before, or what was issued later overtook them."""
         self._waiting: deque[Event | Unadvertise] = deque()
         self._heard = False
         """Has the application been handed anything?"""
@@ -176,7 +179,7 @@ class LoCaPS(Handlers):
             raise LocalProtocolError(f"{topic!r} is not advertised here")
         self._substrate.now = now
         self._promised.pop(topic, None)
-        self._waiting.append(Unadvertise(publisher))
+        self._waiting.append(Unadvertise(publisher, self._counters.get(topic, 0)))
         return self._effects()
 
     def publish(
@@ -184,18 +187,18 @@ class LoCaPS(Handlers):
         now: float,
         topic: Topic,
         payloads: Sequence[bytes],
-        attributes: Mapping[str, Value] | None = None,
+        attributes: Attributes | Sequence[Attributes] | None = None,
         hurry: bool = False,
     ) -> Effects:
-        event = {**(attributes or {}), "topic": topic}
+        runs = runs_of(topic, payloads, attributes)
         effects = self.advertise(now, topic) if topic not in self._publishers else []
         publisher = self._publishers[topic]
         template = self._tables.ads[publisher].template
-        if not template.matches(event):
-            raise LocalProtocolError(f"the message is outside what {topic!r} is advertised with: {template}")
+        if not all(template.matches(run.attributes) for run in runs):
+            raise LocalProtocolError(f"a message is outside what {topic!r} is advertised with: {template}")
         self._substrate.now = now
         last = self._counters[topic] = self._counters.get(topic, 0) + len(payloads)
-        self._waiting.append(Event(publisher, topic, last, event, tuple(payloads)))
+        self._waiting.append(Event(publisher, topic, last, runs))
         return effects + self._effects()
 
     def subscribe(self, now: float, topic: Topic, filter: str | None = None) -> Effects:  # noqa: A002
@@ -207,6 +210,8 @@ class LoCaPS(Handlers):
         subscription = self._subscriptions[topic] = SubscriptionId(self.node, self.incarnation, self._numbered)
         self._tables.locals[subscription] = Local(topic)
         self._unconfirmed[topic] = None
+        if self._tables.looked_for is not None:
+            self._tables.looked_for.add(subscription)
         self._filters[topic] = filter
         self._substrate.post((Subscribe(subscription, wanted.to_wire()), None))
         return self._effects()
@@ -367,11 +372,13 @@ class LoCaPS(Handlers):
         """An event that will never be complete here, for each of the subscriptions it is for."""
         if not isinstance(copy.body, Event):
             return []
-        event = copy.body
-        missing = _messages(event)
-        wanted = set(self._tables.index.matching(event.attributes))
-        topics = [topic for topic, subscription in self._subscriptions.items() if subscription in wanted]
-        return [Gap(topic, missing, f"broker {event.publisher.broker} is gone") for topic in topics]
+        reason = f"broker {copy.body.publisher.broker} is gone"
+        wanted = self._tables.wanted_here(copy.body)
+        return [
+            Gap(topic, _messages(wanted[subscription]), reason)
+            for topic, subscription in self._subscriptions.items()
+            if subscription in wanted
+        ]
 
     # -- effects -----------------------------------------------------------------------------------------------------
 
@@ -395,13 +402,18 @@ class LoCaPS(Handlers):
         return no_effect or self._tables.ads[waiting.publisher].known
 
     def _leave(self, waiting: Event | Unadvertise, told: Effects) -> None:
-        if isinstance(waiting, Event):
-            self._first = self._first or waiting.publisher
-            self._tables.ads[waiting.publisher].count = waiting.last
-            count = len(waiting.payloads)
-            first = waiting.last - count + 1
-            told.append(Published(waiting.topic, first, count, (), waiting.payloads, waiting.attributes))
-        self._substrate.post((waiting, None))
+        if isinstance(waiting, Unadvertise):
+            self._substrate.post((waiting, None))
+            return
+        self._first = self._first or waiting.publisher
+        ad = self._tables.ads[waiting.publisher]
+        for event in bundles(waiting, self._tables.interests.destinations):
+            counter = event.last - event.size + 1
+            for attributes, payloads in event.runs:
+                told.append(Published(event.topic, counter, len(payloads), (), payloads, attributes))
+                counter += len(payloads)
+            ad.count = event.last
+            self._substrate.post((event, None))
 
     def _tell(self, told: Effects) -> None:
         tables = self._tables
@@ -410,20 +422,37 @@ class LoCaPS(Handlers):
             if local is not None:
                 told.append(Cut(local.topic, _message(publisher, last)))
         tables.cuts.clear()
-        for name, event in tables.missed:
-            told.append(Gap(name, _messages(event), "its publisher ended before the subscription began"))
+        for name, wanted in tables.missed:
+            told.append(Gap(name, _messages(wanted), "its publisher ended before the subscription began"))
         tables.missed.clear()
-        for name, event in tables.deliveries:
+        for name, wanted in tables.deliveries:
             self._heard = True
-            other = None if name == event.topic else name
-            told.append(Deliver(event.topic, event.message, event.payloads, None, other))
+            other = None if name == wanted.topic else name
+            for first, payloads in wanted.pieces:
+                told.append(Deliver(wanted.topic, _message(wanted.publisher, first), payloads, None, other))
         tables.deliveries.clear()
         for record in self._substrate.closed():
             if isinstance(record.body, Event) and record.body.publisher[:2] == (self.node, self.incarnation):
-                told.append(Released(record.body.topic, record.body.last))
-        for topic in list(self._unconfirmed):
-            subscription = self._subscriptions[topic]
-            if tables.settled(subscription):
+                self._release(record.body, told)
+        self._confirm(told)
+
+    def _release(self, event: Event, told: Effects) -> None:
+        if event.last > self._released.get(event.topic, 0):
+            self._released[event.topic] = event.last
+            told.append(Released(event.topic, event.last))
+
+    def _confirm(self, told: Effects) -> None:
+        """Those of which every beginning is known by now."""
+        tables = self._tables
+        changed, tables.looked_for = tables.looked_for, set()
+        if changed is None:
+            topics = list(self._unconfirmed)
+        elif changed:
+            topics = [tables.locals[one].topic for one in sorted(changed) if one in tables.locals]
+        else:
+            return
+        for topic in topics:
+            if topic in self._unconfirmed and tables.settled(self._subscriptions[topic]):
                 del self._unconfirmed[topic]
                 told.append(Subscribed(topic))
 
@@ -444,9 +473,10 @@ class LoCaPS(Handlers):
         self._tables.invariants()
 
 
-def _messages(event: Event) -> tuple[MessageId, ...]:
-    first = event.last - len(event.payloads) + 1
-    return tuple(_message(event.publisher, counter) for counter in range(first, event.last + 1))
+def _messages(wanted: Wanted) -> tuple[MessageId, ...]:
+    return tuple(
+        _message(wanted.publisher, first + place) for first, payloads in wanted.pieces for place in range(len(payloads))
+    )
 
 
 def _message(publisher: PublisherId, counter: Counter) -> MessageId:

@@ -44,7 +44,10 @@ class AdvertiseEcho(NamedTuple):
 
 
 class Unadvertise(NamedTuple):
+    """The publisher ended with the message that has this counter."""
+
     publisher: PublisherId
+    last: Counter
 
 
 class Subscribe(NamedTuple):
@@ -74,20 +77,35 @@ class Partial(NamedTuple):
     lasts: list[tuple[PublisherId, Counter]]
 
 
+class Run(NamedTuple):
+    """Consecutive messages with the same attributes."""
+
+    attributes: dict[str, bool | int | float | str]
+    payloads: tuple[bytes, ...]
+
+
 class Event(NamedTuple):
-    """Messages of one publisher with consecutive counters up to `last` and the same attributes."""
+    """Messages of one publisher with consecutive counters up to `last`."""
 
     publisher: PublisherId
     topic: Topic
     last: Counter
-    attributes: dict[str, bool | int | float | str]
-    payloads: tuple[bytes, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def size(self) -> int:
+        """How many messages."""
+        return sum([len(run.payloads) for run in self.runs])
 
     @property
     def message(self) -> MessageId:
         """The first of them."""
         broker, incarnation, _ = self.publisher
-        return MessageId(broker, incarnation, self.last - len(self.payloads) + 1)
+        return MessageId(broker, incarnation, self.last - self.size + 1)
+
+    @property
+    def payloads(self) -> tuple[bytes, ...]:
+        return tuple([payload for run in self.runs for payload in run.payloads])
 
 
 class Gone(NamedTuple):

@@ -43,15 +43,16 @@ def check_copy(copy: Copy, tree: BrokerTree, faults: int) -> None:
 
 def _check_body(body: Any, tree: BrokerTree, faults: int) -> None:
     match body:
-        case Event(publisher, _, last, _, payloads):
-            right = publisher.broker in tree.neighbours and payloads and len(payloads) <= last < MOST
+        case Event(publisher, _, last, runs):
+            right = publisher.broker in tree.neighbours and runs and all(run.payloads for run in runs)
+            right = right and body.size <= last < MOST
         case Advertise(publisher, _, _, published):
             right = publisher.broker in tree.neighbours and 0 <= published < MOST and publisher.number > 0
             read_filter(body.template)
         case AdvertiseEcho(publisher, broker):
             right = {publisher.broker, broker} <= tree.neighbours.keys()
-        case Unadvertise(publisher):
-            right = publisher.broker in tree.neighbours and publisher.number > 0
+        case Unadvertise(publisher, last):
+            right = publisher.broker in tree.neighbours and publisher.number > 0 and 0 <= last < MOST
         case Subscribe(subscription):
             right = subscription.broker in tree.neighbours
             read_filter(body.wanted)

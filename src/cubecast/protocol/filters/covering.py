@@ -7,20 +7,25 @@ an attribute, one of these values: it is filed under each value that its first c
 
 from collections.abc import Hashable, Iterable
 from math import inf
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from cubecast.protocol.filters.conditions import Conjunction, Filter
 from cubecast.protocol.filters.domains import Absent, Domain, Finite, Interval, Prefix, Present
-from cubecast.protocol.filters.index import MatchingIndex
-from cubecast.protocol.filters.values import Key, Value
+from cubecast.protocol.filters.values import Attributes, Key, Value
 
 K = TypeVar("K", bound=Hashable)
+
+
+class Matching(Protocol[K]):
+    """Filters by key."""
+
+    def matching(self, attributes: Attributes) -> list[K]: ...
 
 
 class CoveringIndex(Generic[K]):
     """Filters by key. Every answer is compared in full: it is what a scan would give."""
 
-    def __init__(self, matching: MatchingIndex[K]) -> None:
+    def __init__(self, matching: Matching[K]) -> None:
         """`matching` holds the same filters; its owner adds here and there."""
         self._matching = matching
         self._filters: dict[K, Filter] = {}

@@ -1,0 +1,96 @@
+"""Whom an event is for: the subscriptions a broker knows, with an index for each side of the tree.
+
+What comes from a neighbour is looked up on the other sides only, and what is behind a neighbour only until it is clear
+that all brokers there are to get it: of many events that travel together few are compared with what lies far away.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from cubecast.ids import NodeId
+from cubecast.protocol.brokers.entries import Side
+from cubecast.protocol.brokers.packets import Run, SubscriptionId
+from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.filters import Filter, MatchingIndex
+from cubecast.protocol.filters.values import Attributes
+
+
+class _Behind:
+    """The subscriptions on one side."""
+
+    __slots__ = ("brokers", "everybody", "index")
+
+    def __init__(self) -> None:
+        self.index: MatchingIndex[SubscriptionId] = MatchingIndex()
+        self.brokers: Counter[NodeId] = Counter()
+        """How many subscriptions are of each broker."""
+        self.everybody: frozenset[NodeId] | None = None
+        """Who is issued what all of them want; None: to be found out."""
+
+
+class Interests:
+    def __init__(self, me: NodeId, tree: BrokerTree, reach: int) -> None:
+        """A message is issued to so many brokers on each way."""
+        self._me, self._tree, self._reach = me, tree, reach
+        self._behind: dict[Side, _Behind] = {side: _Behind() for side in (None, *tree.neighbours[me])}
+        self._ways: dict[NodeId, frozenset[NodeId]] = {}
+
+    def add(self, subscription: SubscriptionId, wanted: Filter) -> None:
+        behind = self._of(subscription)
+        behind.index.add(subscription, wanted)
+        behind.brokers[subscription.broker] += 1
+        behind.everybody = None
+
+    def discard(self, subscription: SubscriptionId) -> None:
+        behind = self._of(subscription)
+        if subscription in behind.index:
+            behind.index.discard(subscription)
+            behind.brokers[subscription.broker] -= 1
+            if not behind.brokers[subscription.broker]:
+                del behind.brokers[subscription.broker]
+                behind.everybody = None
+
+    def way(self, broker: NodeId) -> frozenset[NodeId]:
+        """The next brokers on the path there, as many as a message is issued to."""
+        way = self._ways.get(broker)
+        if way is None:
+            way = self._ways[broker] = frozenset(self._tree.path(self._me, broker)[: self._reach])
+        return way
+
+    def matching(self, attributes: Attributes) -> list[SubscriptionId]:
+        return [one for behind in self._behind.values() for one in behind.index.matching(attributes)]
+
+    def here(self, attributes: Attributes) -> list[SubscriptionId]:
+        """Of this broker's own clients."""
+        return self._behind[None].index.matching(attributes)
+
+    def destinations(self, attributes: Attributes) -> frozenset[NodeId]:
+        """Other brokers whose clients want it."""
+        return frozenset(
+            subscription.broker
+            for side, behind in self._behind.items()
+            if side is not None
+            for subscription in behind.index.matching(attributes)
+        )
+
+    def targets(self, runs: Iterable[Run], side: Side) -> set[NodeId]:
+        """Whom events that came from there are issued to."""
+        targets: set[NodeId] = set()
+        for other, behind in self._behind.items():
+            if other is not None and other != side and behind.brokers:
+                targets |= self._targets_behind(behind, runs)
+        return targets
+
+    def _targets_behind(self, behind: _Behind, runs: Iterable[Run]) -> set[NodeId]:
+        if behind.everybody is None:
+            behind.everybody = frozenset().union(*map(self.way, behind.brokers))
+        found: set[NodeId] = set()
+        for run in runs:
+            for subscription in behind.index.matching(run.attributes):
+                found |= self.way(subscription.broker)
+            if len(found) == len(behind.everybody):
+                break
+        return found
+
+    def _of(self, subscription: SubscriptionId) -> _Behind:
+        return self._behind[self._tree.side(self._me, subscription.broker)]
