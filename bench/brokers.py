@@ -2,7 +2,8 @@
 
 A tree of seven broker processes (binary). One client publishes at a leaf; at each of the other leaves filters are
 subscribed, in all as many as asked for, of which one in a hundred matches an event. Counted is what was published and
-delivered to all that match, from the first publication to the last delivery, every event checked.
+delivered to all that match, from the first publication to the last delivery, every event checked. What all processes
+together spent per event says what an idle machine would do, where this one is not.
 
 The latency is that of `ready`: at the leaf farthest from a publisher, of filters that nothing there covers and of
 narrower ones beside a wide one, in turns.
@@ -11,28 +12,39 @@ narrower ones beside a wide one, in turns.
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 from cubecast.api.connect import connect
-from cubecast.api.message import Batch
+from cubecast.api.message import Batch, Gap
 from cubecast.experiments.free_ports import free_addresses
 from cubecast.protocol.brokers.tree import BrokerTree, binary
 
 GROUPS = 100
 """Values of the attribute that filters ask for: one of so many matches."""
-BATCH = 500
+AHEAD = 1000
+"""Events that are published and not delivered: all clients are in one process, and who does not read is cut off."""
+
+
+def processor_seconds(pids: Iterable[int]) -> float:
+    """Of these processes so far, as the kernel counts it, in hundredths."""
+    found = 0
+    for pid in pids:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        found += int(words[11]) + int(words[12])
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def tree_of(tree: BrokerTree, faults: int) -> Iterator[list[str]]:
-    """Broker processes; their addresses."""
+def tree_of(tree: BrokerTree, faults: int) -> Iterator[dict[str, int]]:
+    """Broker processes: their addresses, with the number of each process."""
     addresses = [str(one) for one in free_addresses(len(tree))]
     links = " ".join(f"{one}-{other}" for one, near in tree.neighbours.items() for other in near if one < other)
     lines = ['protocol = "locaps"', "dimension = 5", "[peers]"]
@@ -53,11 +65,12 @@ def tree_of(tree: BrokerTree, faults: int) -> Iterator[list[str]]:
         for process in processes:
             assert process.stdout is not None
             json.loads(process.stdout.readline())
-        yield addresses
+        yield dict(zip(addresses, [process.pid for process in processes], strict=True))
 
 
-async def throughput(addresses: list[str], filters: int, events: int) -> tuple[float, int]:
-    """Events per second, and deliveries."""
+async def throughput(brokers: dict[str, int], filters: int, events: int) -> tuple[float, float, int]:
+    """Events per second, processor seconds of all processes per event, and deliveries."""
+    addresses, pids = list(brokers), [os.getpid(), *brokers.values()]
     leaves = range(len(addresses) // 2, len(addresses))
     publisher = await connect(addresses[leaves[0]], timeout=60)
     readers = [await connect(addresses[leaf], timeout=60) for leaf in leaves[1:]]
@@ -67,33 +80,37 @@ async def throughput(addresses: list[str], filters: int, events: int) -> tuple[f
         nonlocal got
         got += len(batch)
 
+    def lose(gap: Gap) -> None:
+        sys.exit(f"something is missing: {gap.reason}")
+
     subscriptions = []
     for number in range(filters):
         where = f"group = {number % GROUPS} and price >= {number // GROUPS - 1000}"
         reader = readers[number % len(readers)]
-        subscriptions.append(reader.subscribe("events", where=where, on_batch=count))
+        subscriptions.append(reader.subscribe("events", where=where, on_batch=count, on_gap=lose))
     for subscription in subscriptions:
         await subscription.ready()
     await publisher.advertise("events", f"group >= 0 and group < {GROUPS}")
-    expected = sum(sum(number % GROUPS == event % GROUPS for number in range(filters)) for event in range(GROUPS))
-    expected = expected * events // GROUPS
+    matching = [sum(number % GROUPS == group for number in range(filters)) for group in range(GROUPS)]
     await publisher.publish(
         "events", b"the first one waits until all brokers know of it", headers={"group": 0, "price": 0}
     )
-    first = sum(number % GROUPS == 0 for number in range(filters))
-    while got < first:
+    while got < matching[0]:
         await asyncio.sleep(0.001)
-    got = 0
-    began = perf_counter()
+    got = expected = 0
+    began, spent = perf_counter(), processor_seconds(pids)
     for event in range(events):
         await publisher.publish("events", b"x" * 100, headers={"group": event % GROUPS, "price": event})
+        expected += matching[event % GROUPS]
+        while expected - got > AHEAD * max(matching):
+            await asyncio.sleep(0.001)
     while got < expected:
         await asyncio.sleep(0.001)
-    took = perf_counter() - began
+    took, spent = perf_counter() - began, processor_seconds(pids) - spent
     assert got == expected, f"{got} deliveries instead of {expected}"
     for client in (publisher, *readers):
         await client.close()
-    return events / took, got
+    return events / took, spent / events, got
 
 
 async def latencies(addresses: list[str], times: int) -> tuple[float, float]:
@@ -124,12 +141,15 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=1)
     parser.add_argument("--turns", type=int, default=15)
     given = parser.parse_args()
-    with tree_of(binary(2), given.faults) as addresses:
-        speed, deliveries = asyncio.run(throughput(addresses, given.filters, given.events))
+    with tree_of(binary(2), given.faults) as brokers:
+        speed, spent, deliveries = asyncio.run(throughput(brokers, given.filters, given.events))
         print(f"7 brokers, f = {given.faults}, {given.filters} filters of which 1 % match: {speed:,.0f} events/s")
+        load, most = os.getloadavg()[0], (os.cpu_count() or 1) / spent
+        print(f"{spent * 1e6:.0f} µs of processor time per event, clients included: {most:,.0f}/s with every processor")
+        print(f"here for this alone; the load was {load:.1f}")
         print(f"{deliveries:,} deliveries, all there")
-    with tree_of(binary(3), given.faults) as addresses:
-        uncovered, covered = asyncio.run(latencies(addresses, given.turns))
+    with tree_of(binary(3), given.faults) as brokers:
+        uncovered, covered = asyncio.run(latencies(list(brokers), given.turns))
         print(
             f"15 brokers: a subscription begins after {uncovered * 1000:.1f} ms, covered after {covered * 1000:.1f} ms"
         )

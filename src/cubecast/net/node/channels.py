@@ -19,6 +19,9 @@ from cubecast.patterns import is_pattern
 from cubecast.protocol.filters import Filter, parse
 from cubecast.protocol.filters.values import as_text
 
+AT_ONCE = 512
+"""Messages in one step: each is looked at."""
+
 
 class Channel(NamedTuple):
     name: str
@@ -93,16 +96,22 @@ class Channels:
         self._call("advertise", topic, str(promise))
 
     def unadvertise(self, topic: Topic, outgoing: dict[Topic, Outgoing]) -> None:
-        if outgoing.pop(topic, None) is None:
+        out = outgoing.pop(topic, None)
+        if out is None:
             raise BadInput(f"{topic} is not advertised here")
+        while out.pending:
+            self._publish(out)
         self._advertised.pop(topic, None)
         self._call("unadvertise", topic)
 
     def hand_over(self, out: Outgoing) -> None:
         if out.is_worth_a_call:
-            payloads = out.take()
-            attributes = [attributes_of(out.topic, sealed) for sealed in payloads]
-            self._call("publish", out.topic, payloads, out.is_awaited, attributes)
+            self._publish(out)
+
+    def _publish(self, out: Outgoing) -> None:
+        payloads = out.take(AT_ONCE)
+        attributes = [attributes_of(out.topic, sealed) for sealed in payloads]
+        self._call("publish", out.topic, payloads, out.is_awaited, attributes)
 
     def check(self, topic: Topic, payloads: Sequence[bytes]) -> None:
         """BadInput for what is outside of the topic's advertisement."""

@@ -265,6 +265,7 @@ class LocalPort:
                 out.is_dirty = False
                 if self._channels is not None:
                     self._channels.hand_over(out)
+                    self._hand_over_soon(out)
                     continue
                 if self._subscriptions.is_paused(out.topic):
                     continue  # publishing here would deliver here, where a subscriber is full
@@ -279,7 +280,6 @@ class LocalPort:
 
     async def unadvertise(self, topic: Topic) -> None:
         self._check_open()
-        self._hand_over()
         self._broker().unadvertise(topic, self._outgoing)
 
     def _broker(self) -> Channels:

@@ -57,12 +57,16 @@ class Outgoing:
         self.accepted += len(payloads)
         return self.accepted
 
-    def take(self) -> list[bytes]:
-        """What goes to the machine now."""
-        payloads, self.pending = self.pending, []
+    def take(self, most: int | None = None) -> list[bytes]:
+        """What goes to the machine now: all, or the first so many."""
+        if most is None or len(self.pending) <= most:
+            payloads, self.pending, size = self.pending, [], self.pending_bytes
+        else:
+            payloads, self.pending = self.pending[:most], self.pending[most:]
+            size = weight(payloads)
         self.given += len(payloads)
-        self._marks.append((self.given, self.pending_bytes))
-        self.pending_bytes = 0
+        self._marks.append((self.given, size))
+        self.pending_bytes -= size
         return payloads
 
     @property

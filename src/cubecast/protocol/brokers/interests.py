@@ -6,6 +6,7 @@ that all brokers there are to get it: of many events that travel together few ar
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 
 from cubecast.ids import NodeId
 from cubecast.protocol.brokers.entries import Side
@@ -18,14 +19,12 @@ from cubecast.protocol.filters.values import Attributes
 class _Behind:
     """The subscriptions on one side."""
 
-    __slots__ = ("brokers", "everybody", "index")
+    __slots__ = ("brokers", "index")
 
     def __init__(self) -> None:
         self.index: MatchingIndex[SubscriptionId] = MatchingIndex()
         self.brokers: Counter[NodeId] = Counter()
         """How many subscriptions are of each broker."""
-        self.everybody: frozenset[NodeId] | None = None
-        """Who is issued what all of them want; None: to be found out."""
 
 
 class Interests:
@@ -39,7 +38,6 @@ class Interests:
         behind = self._of(subscription)
         behind.index.add(subscription, wanted)
         behind.brokers[subscription.broker] += 1
-        behind.everybody = None
 
     def discard(self, subscription: SubscriptionId) -> None:
         behind = self._of(subscription)
@@ -48,7 +46,6 @@ class Interests:
             behind.brokers[subscription.broker] -= 1
             if not behind.brokers[subscription.broker]:
                 del behind.brokers[subscription.broker]
-                behind.everybody = None
 
     def way(self, broker: NodeId) -> frozenset[NodeId]:
         """The next brokers on the path there, as many as a message is issued to."""
@@ -66,12 +63,11 @@ class Interests:
 
     def destinations(self, attributes: Attributes) -> frozenset[NodeId]:
         """Other brokers whose clients want it."""
-        return frozenset(
-            subscription.broker
-            for side, behind in self._behind.items()
-            if side is not None
-            for subscription in behind.index.matching(attributes)
-        )
+        found: set[NodeId] = set()
+        for side, behind in self._behind.items():
+            if side is not None:
+                behind.index.labels(attributes, _broker, found)
+        return frozenset(found)
 
     def targets(self, runs: Iterable[Run], side: Side) -> set[NodeId]:
         """Whom events that came from there are issued to."""
@@ -82,15 +78,15 @@ class Interests:
         return targets
 
     def _targets_behind(self, behind: _Behind, runs: Iterable[Run]) -> set[NodeId]:
-        if behind.everybody is None:
-            behind.everybody = frozenset().union(*map(self.way, behind.brokers))
-        found: set[NodeId] = set()
+        brokers: set[NodeId] = set()
         for run in runs:
-            for subscription in behind.index.matching(run.attributes):
-                found |= self.way(subscription.broker)
-            if len(found) == len(behind.everybody):
+            behind.index.labels(run.attributes, _broker, brokers)
+            if len(brokers) == len(behind.brokers):
                 break
-        return found
+        return set().union(*map(self.way, brokers))
 
     def _of(self, subscription: SubscriptionId) -> _Behind:
         return self._behind[self._tree.side(self._me, subscription.broker)]
+
+
+_broker = attrgetter("broker")

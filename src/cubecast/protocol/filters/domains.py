@@ -34,6 +34,8 @@ class Interval:
     def __contains__(self, value: Value) -> bool:
         if isinstance(value, (bool, str)):
             return False
+        if self.low < value < self.high and not self.excluded:
+            return True
         inside = (self.low < value or (value == self.low and not self.open_low)) and (
             value < self.high or (value == self.high and not self.open_high)
         )

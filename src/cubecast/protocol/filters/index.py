@@ -8,7 +8,7 @@ in full. Equal conjunctions are filed once.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import product
 from math import floor, frexp, inf, ldexp
 from typing import Generic, TypeAlias, TypeVar
@@ -18,6 +18,7 @@ from cubecast.protocol.filters.domains import Absent, Domain, Finite, Interval, 
 from cubecast.protocol.filters.values import Attributes, Key, Value, key_of
 
 K = TypeVar("K", bound=Hashable)
+L = TypeVar("L", bound=Hashable)
 Entry: TypeAlias = int
 """The number of a conjunction in the index."""
 Domains: TypeAlias = Mapping[str, Domain]
@@ -42,7 +43,8 @@ class MatchingIndex(Generic[K]):
         self._filters: dict[K, Filter] = {}
         self._numbers: dict[K, int] = {}
         self._entries: dict[Conjunction, Entry] = {}
-        self._conjunctions: dict[Entry, Conjunction] = {}
+        self._rests: dict[Entry, tuple[tuple[str, Domain], ...]] = {}
+        """What a conjunction demands besides what it is filed under first."""
         self._holders: dict[Entry, dict[K, None]] = {}
         self._signatures: dict[Signature, dict[tuple[Key, ...], _Bucket]] = {}
         self._filed: dict[Entry, Signature] = {}
@@ -66,7 +68,6 @@ class MatchingIndex(Generic[K]):
             if entry is None:
                 self._added += 1
                 entry = self._entries[one] = self._added
-                self._conjunctions[entry] = one
                 self._holders[entry] = {}
                 self._file(entry, one)
             self._holders[entry][key] = None
@@ -85,12 +86,19 @@ class MatchingIndex(Generic[K]):
 
     def matching(self, attributes: Attributes) -> list[K]:
         found: dict[K, None] = {}
-        holders = self._holders
-        conjunctions = self._conjunctions
+        holders, rests = self._holders, self._rests
         for entry in self._candidates(attributes):
-            if conjunctions[entry].matches(attributes):
+            if _fulfils(attributes, rests[entry]):
                 found.update(holders[entry])
         return sorted(found, key=self._numbers.__getitem__) if len(found) > 1 else list(found)
+
+    def labels(self, attributes: Attributes, label: Callable[[K], L], known: set[L]) -> None:
+        """Add the labels of the keys whose filters match. Where all are known already, nothing is compared."""
+        holders, rests = self._holders, self._rests
+        for entry in self._candidates(attributes):
+            labels = {label(key) for key in holders[entry]}
+            if not labels <= known and _fulfils(attributes, rests[entry]):
+                known |= labels
 
     def _candidates(self, attributes: Attributes) -> Iterator[Entry]:
         """Each conjunction once: it is filed under one signature, and there in one place for each event."""
@@ -101,7 +109,7 @@ class MatchingIndex(Generic[K]):
             except KeyError:  # the event lacks an attribute
                 continue
             if bucket is not None:
-                yield from bucket.candidates(attributes)
+                yield from bucket.few or bucket.candidates(attributes)
 
     def _file(self, entry: Entry, one: Conjunction) -> None:
         if one.empty:
@@ -112,6 +120,7 @@ class MatchingIndex(Generic[K]):
         self._filed[entry] = signature
         buckets = self._signatures.setdefault(signature, {})
         rest = _rest(one.domains, signature)
+        self._rests[entry] = tuple(rest.items())
         for values in _places(one.domains, signature):
             bucket = buckets.get(values)
             if bucket is None:
@@ -119,7 +128,8 @@ class MatchingIndex(Generic[K]):
             bucket.add(entry, rest)
 
     def _remove(self, entry: Entry, one: Conjunction) -> None:
-        del self._entries[one], self._conjunctions[entry], self._holders[entry]
+        del self._entries[one], self._holders[entry]
+        self._rests.pop(entry, None)
         signature = self._filed.pop(entry, None)
         if signature is None:
             return
@@ -130,6 +140,17 @@ class MatchingIndex(Generic[K]):
                 del buckets[values]
         if not buckets:
             del self._signatures[signature]
+
+
+def _fulfils(attributes: Attributes, demands: Iterable[tuple[str, Domain]]) -> bool:
+    for name, domain in demands:
+        value = attributes.get(name)
+        if value is None:
+            if type(domain) is not Absent:
+                return False
+        elif value not in domain:
+            return False
+    return True
 
 
 def _signature_of(domains: Domains) -> Signature:
@@ -156,10 +177,10 @@ def _rest(domains: Domains, signature: Signature) -> Domains:
 class _Bucket:
     """Conjunctions with the same first key: a list while they are few, then filed by another demand of each."""
 
-    __slots__ = ("_absent", "_always", "_attributes", "_few", "_filed")
+    __slots__ = ("_absent", "_always", "_attributes", "_filed", "few")
 
     def __init__(self) -> None:
-        self._few: dict[Entry, Domains] | None = {}
+        self.few: dict[Entry, Domains] | None = {}
         self._filed: dict[Entry, tuple[str, Domain] | None] = {}
         self._always: dict[Entry, None] = {}
         self._absent: dict[str, dict[Entry, None]] = {}
@@ -167,21 +188,21 @@ class _Bucket:
 
     @property
     def size(self) -> int:
-        return len(self._filed) if self._few is None else len(self._few)
+        return len(self._filed) if self.few is None else len(self.few)
 
     def add(self, entry: Entry, domains: Domains) -> None:
-        if self._few is None:
+        if self.few is None:
             self._file(entry, domains)
             return
-        self._few[entry] = domains
-        if len(self._few) > SMALL:
-            few, self._few = self._few, None
+        self.few[entry] = domains
+        if len(self.few) > SMALL:
+            few, self.few = self.few, None
             for one, its_domains in few.items():
                 self._file(one, its_domains)
 
     def remove(self, entry: Entry) -> None:
-        if self._few is not None:
-            del self._few[entry]
+        if self.few is not None:
+            del self.few[entry]
             return
         filed = self._filed.pop(entry)
         if filed is None:
@@ -199,9 +220,7 @@ class _Bucket:
                 del self._attributes[name]
 
     def candidates(self, attributes: Attributes) -> Iterator[Entry]:
-        if self._few is not None:
-            yield from self._few
-            return
+        """Of a bucket that holds many."""
         yield from self._always
         for name, index in self._attributes.items():
             value = attributes.get(name)

@@ -21,7 +21,7 @@ def kind_of(value: Value) -> str:
 
 
 def key_of(value: Value) -> Key:
-    return kind_of(value), value
+    return ("text", value) if type(value) is str else (kind_of(value), value)
 
 
 def is_nan(value: Value) -> bool:
