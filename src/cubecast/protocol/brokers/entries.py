@@ -4,10 +4,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cubecast.ids import Counter, NodeId, Topic
+from cubecast.ids import Counter, Incarnation, NodeId, Topic
 from cubecast.protocol.brokers.packets import PublisherId
 from cubecast.protocol.filters import Filter
 
+Source = tuple[NodeId, Incarnation]
 Side = NodeId | None
 """The neighbour something is behind; None: it is here."""
 
@@ -53,6 +54,10 @@ class Local:
     cut: dict[PublisherId, Counter] = field(default_factory=dict)
     partial: set[PublisherId] = field(default_factory=set)
     floor: dict[PublisherId, Counter] = field(default_factory=dict)
+    stated: set[Source] = field(default_factory=set)
+    """Brokers for which it was told where the subscription begins: once, also where one advertises anew."""
+    over: dict[Source, Counter] = field(default_factory=dict)
+    """Where it would have begun for publishers that ended before that was known."""
     queue: deque[Wanted] = field(default_factory=deque)
     is_read: bool = True
     """Its clients take what comes."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from cubecast.ids import NodeId
-from cubecast.protocol.brokers.entries import Side
-from cubecast.protocol.brokers.packets import Run, SubscriptionId
+from cubecast.protocol.brokers.entries import Side, Wanted
+from cubecast.protocol.brokers.packets import Event, Run, SubscriptionId
 from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import Filter, MatchingIndex
 from cubecast.protocol.filters.values import Attributes
@@ -57,9 +57,25 @@ class Interests:
     def matching(self, attributes: Attributes) -> list[SubscriptionId]:
         return [one for behind in self._behind.values() for one in behind.index.matching(attributes)]
 
-    def here(self, attributes: Attributes) -> list[SubscriptionId]:
-        """Of this broker's own clients."""
-        return self._behind[None].index.matching(attributes)
+    def wanted_here(self, event: Event) -> dict[SubscriptionId, Wanted]:
+        """What this broker's clients want of it."""
+        found: dict[SubscriptionId, Wanted] = {}
+        counter = event.last - event.size + 1
+        for run in event.runs:
+            payloads = run.payloads
+            for subscription in self._behind[None].index.matching(run.attributes):
+                wanted = found.get(subscription)
+                if wanted is None:
+                    pieces = [(counter, list(payloads))]
+                    found[subscription] = Wanted(event.topic, event.publisher, event.last, pieces)
+                    continue
+                first, before = wanted.pieces[-1]
+                if first + len(before) == counter:
+                    before += payloads
+                else:
+                    wanted.pieces.append((counter, list(payloads)))
+            counter += len(payloads)
+        return found
 
     def destinations(self, attributes: Attributes) -> frozenset[NodeId]:
         """Other brokers whose clients want it."""

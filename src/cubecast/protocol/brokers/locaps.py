@@ -175,8 +175,8 @@ class Tables:
                 local.queue = deque(event for event in local.queue if event.publisher != publisher)
                 wanted = ad is not None and ad.template.intersects(self.table[subscription].wanted)
                 last = max([passed, (ended_with or seen) if wanted else 0, *dropped])
-                if last:  # it would have begun behind these
-                    self.cuts.append((subscription, publisher, last))
+                if last:
+                    local.over[publisher[:2]] = max(last, local.over.get(publisher[:2], 0))
             self._drain(local)
 
     def _has_ended(self, publisher: PublisherId) -> bool:
@@ -335,29 +335,9 @@ class Tables:
         publisher = event.publisher
         if side is not None and not self._has_ended(publisher):
             self.seen[publisher] = max(event.last, self.seen.get(publisher, 0))
-        for subscription, wanted in self.wanted_here(event).items():
+        for subscription, wanted in self.interests.wanted_here(event).items():
             self._queue(self.locals.get(subscription), wanted)
         return self.interests.targets(event.runs, side)
-
-    def wanted_here(self, event: Event) -> dict[SubscriptionId, Wanted]:
-        """What this broker's clients want of it."""
-        found: dict[SubscriptionId, Wanted] = {}
-        counter = event.last - event.size + 1
-        for run in event.runs:
-            payloads = run.payloads
-            for subscription in self.interests.here(run.attributes):
-                wanted = found.get(subscription)
-                if wanted is None:
-                    pieces = [(counter, list(payloads))]
-                    found[subscription] = Wanted(event.topic, event.publisher, event.last, pieces)
-                    continue
-                first, before = wanted.pieces[-1]
-                if first + len(before) == counter:
-                    before += payloads
-                else:
-                    wanted.pieces.append((counter, list(payloads)))
-            counter += len(payloads)
-        return found
 
     def _queue(self, local: Local | None, event: Wanted) -> None:
         if local is None:

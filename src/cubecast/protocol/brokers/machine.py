@@ -12,7 +12,7 @@ from typing import Any
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.brokers.bundles import bundles, runs_of
-from cubecast.protocol.brokers.entries import Local, Wanted
+from cubecast.protocol.brokers.entries import Local, Source, Wanted
 from cubecast.protocol.brokers.locamu import Substrate
 from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.packets import (
@@ -373,7 +373,7 @@ class LoCaPS(Handlers):
         if not isinstance(copy.body, Event):
             return []
         reason = f"broker {copy.body.publisher.broker} is gone"
-        wanted = self._tables.wanted_here(copy.body)
+        wanted = self._tables.interests.wanted_here(copy.body)
         return [
             Gap(topic, _messages(wanted[subscription]), reason)
             for topic, subscription in self._subscriptions.items()
@@ -420,7 +420,7 @@ class LoCaPS(Handlers):
         for subscription, publisher, last in tables.cuts:
             local = tables.locals.get(subscription)
             if local is not None:
-                told.append(Cut(local.topic, _message(publisher, last)))
+                _state(local, publisher[:2], last, told)
         tables.cuts.clear()
         for name, wanted in tables.missed:
             told.append(Gap(name, _messages(wanted), "its publisher ended before the subscription began"))
@@ -454,6 +454,9 @@ class LoCaPS(Handlers):
         for topic in topics:
             if topic in self._unconfirmed and tables.settled(self._subscriptions[topic]):
                 del self._unconfirmed[topic]
+                local = tables.locals[self._subscriptions[topic]]
+                for source, last in local.over.items():
+                    _state(local, source, last, told)
                 told.append(Subscribed(topic))
 
     # -- for people and tests ----------------------------------------------------------------------------------------
@@ -477,6 +480,12 @@ def _messages(wanted: Wanted) -> tuple[MessageId, ...]:
     return tuple(
         _message(wanted.publisher, first + place) for first, payloads in wanted.pieces for place in range(len(payloads))
     )
+
+
+def _state(local: Local, source: Source, last: Counter, told: Effects) -> None:
+    if source not in local.stated:
+        local.stated.add(source)
+        told.append(Cut(local.topic, MessageId(*source, last)))
 
 
 def _message(publisher: PublisherId, counter: Counter) -> MessageId:
