@@ -87,7 +87,7 @@ class Substrate:
         if self.received.is_of_the_past(copy.header):
             return
         self._relay(copy)
-        if _identity(copy.header) not in self._in_inbox:
+        if copy.header.identity not in self._in_inbox:
             self._take([copy])
 
     def _take(self, arrived: list[Copy]) -> None:
@@ -96,7 +96,7 @@ class Substrate:
         while ready:
             copy = ready.pop(0)
             header = copy.header
-            self._in_inbox.discard(_identity(header))
+            self._in_inbox.discard(header.identity)
             if self.received.is_duplicate(header, self.turn):
                 grown = self._absorb(copy)
             else:
@@ -109,7 +109,7 @@ class Substrate:
                 ready.extend(self._unblock(broker))
 
     def _block(self, missing: NodeId, copy: Copy) -> None:
-        self._in_inbox.add(_identity(copy.header))
+        self._in_inbox.add(copy.header.identity)
         self._blocked.setdefault(missing, []).append(copy)
         if missing not in self._asking:
             self._asking.add(missing)
@@ -352,7 +352,7 @@ class Substrate:
             over = copy.header.origin == broker and life_of(copy.header.turn) <= life
             (given_up if over else others).append(copy)
         for copy in given_up:
-            self._in_inbox.discard(_identity(copy.header))
+            self._in_inbox.discard(copy.header.identity)
         self._take(others)
         return given_up
 
@@ -361,6 +361,17 @@ class Substrate:
         self.received.admit(broker, life)
         self._log.readmit(broker)
         self._take(self._unblock(broker))
+
+    def learn_life(self, broker: NodeId, life: int) -> bool:
+        """It is in this life; False where something of an earlier one has to be given up first."""
+        known = self.received.lives.get(broker, 0)
+        if life <= known:
+            return True
+        if broker in self._out or broker in self.removed:
+            return False
+        self.received.lives[broker] = life
+        self._take(self._unblock(broker))
+        return True
 
     def closed(self) -> list[Record]:
         """Messages that all brokers nearby have by now, since this was asked last."""
@@ -483,11 +494,6 @@ class Substrate:
         for target, number in self._out.items():
             processed = self._log.acknowledged(target, self.me)
             assert processed <= max(number, first_of(life_of(processed))), "more was processed than was issued"
-
-
-def _identity(header: Header) -> tuple[object, ...]:
-    """Copies of a message that passed the same brokers still differ in what they wait for by who made them."""
-    return header.message, header.by, tuple(sorted(header.turns.items()))
 
 
 def _near(tables: Tables, near: frozenset[NodeId]) -> Tables:

@@ -175,7 +175,7 @@ class Tables:
                 local.queue = deque(event for event in local.queue if event.publisher != publisher)
                 wanted = ad is not None and ad.template.intersects(self.table[subscription].wanted)
                 last = max([passed, (ended_with or seen) if wanted else 0, *dropped])
-                if last:
+                if last and ended_with is not None:
                     local.over[publisher[:2]] = max(last, local.over.get(publisher[:2], 0))
             self._drain(local)
 

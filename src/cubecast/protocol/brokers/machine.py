@@ -20,6 +20,7 @@ from cubecast.protocol.brokers.packets import (
     Alive,
     Copy,
     Event,
+    Living,
     Processed,
     PublisherId,
     Removed,
@@ -238,7 +239,7 @@ class LoCaPS(Handlers):
     def on_packet(self, now: float, sender: NodeId, packet: Any) -> Effects:
         self._substrate.now = now
         back = self._hear(now, sender)
-        if sender in self._substrate.removed and not isinstance(packet, Restarted):
+        if sender in self._substrate.removed and not isinstance(packet, Restarted | Living):
             life = self._substrate.received.lives.get(sender, 0)
             return [*back, Send((sender,), Removed(life))] if sender not in self._rejoining else back
         return back + self._take(now, sender, packet)
@@ -252,6 +253,9 @@ class LoCaPS(Handlers):
                     self._unheard.discard(self._parameters.tree.side(self.node, packet.header.origin) or sender)
             case Restarted(life):
                 return self._restarted(sender, life) if sender in self._substrate.near else []
+            case Living(life):
+                known = sender not in self._substrate.near or self._substrate.learn_life(sender, life)
+                return self._effects() if known else self._restarted(sender, life)
             case Removed(life):
                 return self._begin_again(now) if sender in self._substrate.near and life >= self.incarnation else []
             case Alive():
@@ -293,8 +297,9 @@ class LoCaPS(Handlers):
         self._substrate.now = now
         self._down.discard(peer)
         self._last_word[peer] = now
-        if self._unheard and peer in self._substrate.near:
-            self._substrate.effects.append(Send((peer,), Restarted(self.incarnation)))
+        if self.incarnation and peer in self._substrate.near:
+            word = Restarted if self._unheard else Living
+            self._substrate.effects.append(Send((peer,), word(self.incarnation)))
         if peer not in self._rejoining:
             if peer in self._substrate.suspects:
                 self._substrate.effects.append(CancelTimer(("remove", peer)))
@@ -337,6 +342,8 @@ class LoCaPS(Handlers):
         if life <= max(substrate.received.lives.get(broker, 0), self._rejoining.get(broker, 0)):
             return []
         self._rejoining[broker] = life
+        if self.incarnation:
+            substrate.effects.append(Send((broker,), Living(self.incarnation)))
         if substrate.is_new or broker in substrate.removed:
             return self._remove(broker)
         substrate.suspect(broker)

@@ -151,6 +151,11 @@ class Header(NamedTuple):
     def message(self) -> tuple[NodeId, int]:
         return self.origin, self.turn
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Copies of a message that passed the same brokers still differ in what they wait for by who made them."""
+        return self.message, self.by, tuple(sorted(self.turns.items()))
+
 
 @dataclass(slots=True)
 class Copy(Packet):
@@ -283,6 +288,13 @@ class Removed(Packet):
 
 
 @dataclass(slots=True)
+class Living(Packet):
+    """The sender has been in this life for a while: who begins, or was cut off, cannot know of it."""
+
+    life: Incarnation
+
+
+@dataclass(slots=True)
 class Alive(Packet):
     """Nothing else was to be said for a while."""
 
@@ -296,4 +308,5 @@ PACKETS: tuple[type[Packet], ...] = (
     RestoreCopy,
     Removed,
     Alive,
+    Living,
 )
