@@ -91,6 +91,19 @@ def test_options_win_over_environment_over_file(file: Path):
     assert places == ["--port", "environment variable CUBECAST_RATIO", str(file), "default"]
 
 
+def test_one_of_several_named_values_is_an_option_too():
+    options = {
+        "protocol": ("--protocol", "epto"),
+        "parameters.period": ("--set parameters.period", "0.02"),
+        "parameters.relays": ("--set parameters.relays", "1"),
+    }
+    found = resolve(NodeConfig, Sources(options=options)).config
+    assert found.parameters == {"period": "0.02", "relays": "1"}
+    wrong = {"parameters.colour": ("--set parameters.colour", "red")}
+    with pytest.raises(BadInput, match="cubecast has no parameter 'colour'; it has window"):
+        resolve(NodeConfig, Sources(options=wrong))
+
+
 def test_tables_and_what_is_in_them(file: Path):
     file.write_text(
         'many = ["[::1]:80"]\n[store]\nsize = "1.5 KiB"\nrules = [{ pattern = "a.>", age = "2 min" }]\n'

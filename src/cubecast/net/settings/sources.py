@@ -66,11 +66,16 @@ def from_environment(kind: type, environment: Mapping[str, str]) -> Iterator[Giv
 
 
 def from_options(kind: type, options: Mapping[str, tuple[str, Any]]) -> Iterator[Given | Unknown]:
-    """By key: what the option is called, and its text or its list of texts."""
+    """By key: what the option is called, and its text or its list of texts. `parameters.period` is one of several."""
+    known, several = leaves(kind), dict[str, dict[str, str]]()
     for key, (option, text) in options.items():
-        if key in leaves(kind):
+        table, _, name = key.partition(".")
+        if key in known:
             given = ",".join(text) if isinstance(text, tuple | list) else str(text)
             yield Given(key, given, option, text=True)
+        elif name and table in known and get_origin(known[table].kind) is dict:
+            several.setdefault(table, {})[name] = str(text)
+            yield Given(table, several[table], option, text=False)
         else:
             yield Unknown(f"{option}: unknown key {key}{suggestion(kind, key)}")
 
