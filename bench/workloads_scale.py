@@ -1,10 +1,12 @@
-"""Universe extraction at scale: rows of a subscription log per second, on this machine.
+"""Universe extraction at scale: rows of a subscription log per second, beside DuckDB.
 
 A synthetic log of about `--rows` (user, item) pairs is written once; timed are reading it, growing a universe of
 `--seeds` topics and writing that, then profiling it. The session's start is not counted. Beside the wall time stands
-the core time of this process, the JVM and its workers, which says more on a machine that is not quiet.
+the core time of this process, the JVM and its workers, which says more on a machine that is not quiet. Beside it stands
+DuckDB, where it is installed (`cubecast[bench]`), with the same query from the same seed topics; whom each member adds
+it draws by its own hash, so that its universe is of about the same size, not the same.
 
-    python -m bench.workloads_scale --rows 10000000
+    python -m bench.workloads_scale --rows 100000000
 """
 
 import argparse
@@ -21,9 +23,10 @@ from cubecast.pipeline.workloads.chance import draw
 from cubecast.pipeline.workloads.logs import LogFormat, read_log
 from cubecast.pipeline.workloads.profile import profile, write_subscriptions
 from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions, truncated_pareto
-from cubecast.pipeline.workloads.universe import UniverseRules, universe
+from cubecast.pipeline.workloads.universe import UniverseRules, seed_topics, universe
 
 SEED = 1
+LEAST = 30
 
 
 def main() -> None:
@@ -40,17 +43,50 @@ def main() -> None:
         with PeakMemory() as memory:
             with Stage("universe extracted and written") as stage:
                 pairs = read_log(spark, LogFormat(log))
-                found = universe(pairs.found, UniverseRules(options.seeds), SEED)
+                found = universe(pairs.found, UniverseRules(options.seeds, LEAST), SEED)
                 inside = write_subscriptions(found, Path(place) / "universe")
                 stage.rows = rows
             with Stage("its profile") as stage:
                 shape = profile(inside, SEED)
                 stage.rows = shape.subscriptions
+        seeds = [row.topic for row in seed_topics(pairs.found, options.seeds, SEED).collect()]
         pairs.release()
         print(f"  peak memory {memory} (this process + JVM and workers)")
         print(f"  {shape.topics:,} topics, {shape.users:,} users, {shape.subscriptions:,} subscriptions")
+        beside_duckdb(log, rows, seeds, Path(place) / "duckdb.parquet")
         grid(spark, Path(place))
     spark.stop()
+
+
+UNIVERSE = """
+CREATE TEMP TABLE pairs AS SELECT DISTINCT log.user, log.item FROM read_parquet($log) AS log
+  SEMI JOIN (SELECT DISTINCT user FROM read_parquet($log) SEMI JOIN seeds USING (item)) AS first USING (user);
+CREATE TEMP TABLE chosen AS SELECT item FROM seeds
+  UNION SELECT arg_min(item, hash(user, item)) FROM pairs GROUP BY user;
+CREATE TEMP TABLE inside AS SELECT user, item FROM pairs SEMI JOIN chosen USING (item);
+CREATE TEMP TABLE universe AS SELECT user, item AS topic FROM inside
+  SEMI JOIN (SELECT item FROM inside GROUP BY item HAVING count(*) >= $least) AS kept USING (item);
+"""
+
+
+def beside_duckdb(log: Path, rows: int, seeds: list[str], out: Path) -> None:
+    try:
+        import duckdb
+    except ImportError:
+        print("DuckDB is not installed: nothing beside it")
+        return
+    with duckdb.connect() as connection, Stage("the same by DuckDB") as stage:
+        stage.rows = rows
+        connection.execute("CREATE TEMP TABLE seeds AS SELECT unnest($seeds) AS item", {"seeds": seeds})
+        for statement in UNIVERSE.split(";\n"):
+            if statement.strip():
+                known = {"log": f"{log}/*.parquet", "least": LEAST}
+                used = {name: one for name, one in known.items() if f"${name}" in statement}
+                connection.execute(statement, used)
+        connection.execute(f"COPY universe TO '{out}' (FORMAT parquet)")
+        sizes = "SELECT count(DISTINCT topic), count(DISTINCT user), count(*) FROM universe"
+        ((topics, users, subscriptions),) = connection.execute(sizes).fetchall()
+    print(f"  {topics:,} topics, {users:,} users, {subscriptions:,} subscriptions")
 
 
 def raw_log(spark: SparkSession, rows: int) -> DataFrame:
