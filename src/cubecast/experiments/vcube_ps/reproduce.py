@@ -46,13 +46,15 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         runs=runs,
         seed=effort.seed,
         ledger=Ledger(
-            [*alone, *_load(effort, runner, seeds, queued_control=False), *others], explanations, claims_of("vcube-ps")
+            [*alone, *_load(effort, runner, seeds, explanations, queued_control=False), *others],
+            explanations,
+            claims_of("vcube-ps"),
         ),
         beside={
             "as printed": Ledger(
                 [
                     *alone,
-                    *_load(effort, runner, seeds, queued_control=True),
+                    *_load(effort, runner, seeds, {}, queued_control=True),
                     *message_order.findings(runner, order, message_order.PRINTED),
                 ]
             )
@@ -60,11 +62,20 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     )
 
 
-def _load(effort: Effort, runner: Runner, seeds: Sequence[int], *, queued_control: bool) -> Iterator[Finding]:
+def _load(
+    effort: Effort,
+    runner: Runner,
+    seeds: Sequence[int],
+    explanations: dict[str, Explanation],
+    *,
+    queued_control: bool,
+) -> Iterator[Finding]:
     yield from several_publishers.findings(runner, seeds, queued_control=queued_control)
     if not effort.quick:
         some = seeds[:PRINTED_RUNS] if queued_control else seeds
-        yield from table_5_1.findings(runner, some, queued_control=queued_control)
+        lengths = table_5_1.measure(runner, some, queued_control=queued_control)
+        explanations |= table_5_1.explanations(lengths)
+        yield from table_5_1.findings(lengths)
 
 
 def _long(runner: Runner, seeds: Sequence[int], explanations: dict[str, Explanation]) -> Iterator[Finding]:
