@@ -52,6 +52,10 @@ export class Client extends EventTarget {
   get state(): State;
   get node(): { node: number; incarnation: number; dimension: number; version: number } | null;
   publish(topic: string, data: Data, options?: PublishOptions): Promise<void>;
+  /** Promise that whatever is published on the topic through this node matches the filter. For brokers. */
+  advertise(topic: string, where?: string): Promise<void>;
+  /** Take the promise back, with all that was published. */
+  unadvertise(topic: string): Promise<void>;
   stable(topic: string): Promise<void>;
   subscribe(pattern: string, options: SubscriptionOptions & { gaps: "raise" | "ignore" }): Subscription<Message>;
   subscribe(pattern: string, options?: SubscriptionOptions): Subscription<Message | Gap>;

@@ -7,14 +7,17 @@
  * that may have been sent the outcome is unknown, which the event `uncertain` tells.
  */
 
+import { Advertisements } from "./advertisements.js";
 import { BadInput, Closed, CubecastError, errorOf, NoRoom, OutcomeUnknown } from "./errors.js";
 import { seal } from "./envelope.js";
 import { dial, endpoints } from "./dialling.js";
 import { Outbox } from "./outbox.js";
 import { answer, Requests, Service } from "./requests.js";
 import { soon } from "./soon.js";
+import { StatusQuestions } from "./status.js";
 import { Subscription } from "./subscription.js";
 import {
+  ADVERTISED,
   CAUGHT_UP,
   DELIVER,
   DURABLE,
@@ -27,7 +30,6 @@ import {
   STABLE,
   STANDING,
   STATUS_REPLY,
-  STATUS_REQUEST,
   TAKEN,
 } from "./wire.js";
 
@@ -67,10 +69,9 @@ export class Client extends EventTarget {
   /** @type {(() => void)[]} publications that wait for room, in order */
   #waiting = [];
   #isDirty = false;
-  /** @type {Map<number, import("./outbox.js").Waiter>} */
-  #asked = new Map();
-  #requests = 0;
+  #status = new StatusQuestions((message) => this.#send(message));
   #questions = new Requests(this);
+  #advertisements = new Advertisements((message) => this.#send(message));
   /** Called when nothing that was published waits any more. */
   #onDrained = () => {};
   /** @type {CubecastError | null} */
@@ -141,6 +142,24 @@ export class Client extends EventTarget {
     });
   }
 
+  /**
+   * Promise that whatever is published on the topic through this node matches the filter; what does not is then refused.
+   * For protocols with brokers: subscriptions find the way before the first message.
+   * @param {string} topic @param {string} [where]
+   */
+  async advertise(topic, where) {
+    this.#checkOpen();
+    this.#flush();
+    await this.#advertisements.ask(topic, where ?? null, false);
+  }
+
+  /** Take the promise back, with all that was published. @param {string} topic */
+  async unadvertise(topic) {
+    this.#checkOpen();
+    this.#flush();
+    await this.#advertisements.ask(topic, null, true);
+  }
+
   /** Nothing is published that could never be what was asked for. @param {string} topic */
   #checkLogged(topic) {
     return new Promise((resolve, reject) => {
@@ -189,11 +208,7 @@ export class Client extends EventTarget {
   /** What the node says about itself and its cluster. @returns {Promise<Record<string, any>>} */
   status() {
     this.#checkOpen();
-    return new Promise((resolve, reject) => {
-      const request = ++this.#requests;
-      this.#asked.set(request, { resolve, reject });
-      this.#send([STATUS_REQUEST, request]);
-    });
+    return this.#status.ask();
   }
 
   /**
@@ -243,8 +258,9 @@ export class Client extends EventTarget {
     const connection = await dial(this.#urls, this.#options, listener, patience, this.#giveUp.signal);
     if (this.#closed) return connection.close();
     this.#connection = connection;
+    this.#advertisements.openAll();
     for (const subscription of this.#subscriptions.values()) subscription.open();
-    for (const request of this.#asked.keys()) this.#send([STATUS_REQUEST, request]);
+    this.#status.openAll();
     this.#flush();
     this.#become("connected");
   }
@@ -285,6 +301,8 @@ export class Client extends EventTarget {
         if (subscription?.goesOnLive()) return;
         this.#subscriptions.delete(number);
         return subscription?.onEnded(errorOf([rest[1] ?? "BadInput", rest[0]]) ?? undefined);
+      case ADVERTISED:
+        return this.#advertisements.onAdvertised(number, rest[0]);
       case TAKEN:
         return this.#onTaken(number, rest[0]);
       case STABLE:
@@ -300,7 +318,7 @@ export class Client extends EventTarget {
       case RESUMED:
         return subscription?.onResumed(rest[0]);
       case STATUS_REPLY:
-        return this.#onStatus(number, rest[0]);
+        return this.#status.onReply(number, rest[0]);
     }
   }
 
@@ -311,14 +329,6 @@ export class Client extends EventTarget {
     this.#flush();
     this.#makeRoom();
     this.#checkDrained();
-  }
-
-  /** @param {number} request @param {Record<string, any>} status */
-  #onStatus(request, status) {
-    const waiter = this.#asked.get(request);
-    this.#asked.delete(request);
-    if (typeof status.error === "string") waiter?.reject(new CubecastError(status.error));
-    else waiter?.resolve(status);
   }
 
   // The end
@@ -357,8 +367,8 @@ export class Client extends EventTarget {
     this.#outbox.close(error);
     for (const accept of this.#waiting.splice(0)) accept();
     this.#questions.close(error);
-    for (const waiter of this.#asked.values()) waiter.reject(error);
-    this.#asked.clear();
+    this.#advertisements.fail(error);
+    this.#status.fail(error);
     this.#onDrained();
     this.#become("closed");
   }

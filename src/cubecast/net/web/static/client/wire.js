@@ -11,6 +11,7 @@ export const AWAIT_STABLE = 6; // request, topic
 export const STATUS_REQUEST = 7; // request
 export const PING = 8;
 export const AWAIT_DURABLE = 9; // request, topic, only ask
+export const ADVERTISE = 14; // request, topic, filter, ends
 
 export const TAKEN = 16; // number, refused
 export const STABLE = 17; // request, unknown, refused
@@ -25,6 +26,7 @@ export const STANDING = 25; // subscription, known
 export const CAUGHT_UP = 26; // subscription
 export const RESUMED = 27; // subscription, is complete
 export const REACHES = 30; // request, anybody, error
+export const ADVERTISED = 33; // request, error
 
 export const CREDIT = 1 << 20;
 export const MAX_PAYLOAD = 1 << 20;
