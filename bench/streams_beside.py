@@ -131,7 +131,7 @@ async def publisher(system: str, stack: AsyncExitStack, copies: int) -> tuple[st
 
         return address, publish_nats, lambda: int(client.stats["out_bytes"])
     node = await stack.enter_async_context(cubecast.Node(protocol=system, listen="127.0.0.1:0"))
-    return node.address, lambda batch: node.publish_batch(TOPIC, batch), lambda: node._live._peers.traffic.bytes_out
+    return node.address, lambda batch: node.publish_batch(TOPIC, batch), lambda: node._live.life.peers.traffic.bytes_out
 
 
 class Stream:

@@ -224,7 +224,7 @@ class Bench:
         print(f"  of {len(left)} others {whole} have everything, {wrong} gaps; longest pause {pause:.2f} s", flush=True)
 
     def _sent(self) -> int:
-        sent: int = self.publisher._live._peers.traffic.bytes_out
+        sent: int = self.publisher._live.life.peers.traffic.bytes_out
         return sent
 
 

@@ -160,7 +160,7 @@ async def fuzz(frames: int, seed: int) -> Found:
     tracemalloc.stop()
     found.cpu_seconds = process_time() - started
     talking.cancel()
-    await other.port.published_all()
+    await other.port.publishing.published_all()
     found.link_kept = link is not None and target.link_to(1) is link
     found.strangers_left = target.reception.strangers
     await other.close()

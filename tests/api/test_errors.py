@@ -7,7 +7,7 @@ import pytest
 
 import cubecast
 from cubecast.net.security.certificates import write_secret
-from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.security.credentials import digest, new_token
 from support.running import run
 
 SIDES = pytest.mark.parametrize("thin", [False, True], ids=["node", "thin"])

@@ -277,7 +277,7 @@ def test_a_list_that_is_published_in_part_says_how_much(is_late):
                 paused = node.subscribe("t", budget=1000, patience=60.0)
                 await paused.ready()
                 await node.publish("t", "x" * 2000)
-                await until(lambda: node._live.port._subscriptions.is_paused("t"))
+                await until(lambda: node._live.port.subscribing._subscriptions.is_paused("t"))
                 batch = [f"{number}".ljust(60_000, ".") for number in range(10)]
                 with pytest.raises(TimeoutError, match=r"the first (\d+) messages were published, and no more") as late:
                     await node.publish_batch("t", batch, timeout=0.01)
@@ -346,9 +346,9 @@ def test_closing_while_a_publication_is_waited_for_does_not_say_that_it_did_not_
             await heard.ready()
             client = node if kind == "node" else await connect(node.address)
             await client.publish("t", "before", wait="stable")
-            founder._live._events.packets = lambda *_: None  # it hears nothing, so nothing becomes stable
+            founder._live.life.packets = lambda *_: None  # it hears nothing, so nothing becomes stable
             waiting = asyncio.create_task(outcome(client.publish("t", "x", wait="stable")))
-            await until(lambda: node._live.port._outgoing["t"].published == 2)
+            await until(lambda: node._live.port.publishing.outgoing["t"].published == 2)
             await client.close()
             assert isinstance(await waiting, OutcomeUnknown)
             assert isinstance(await outcome(client.publish("t", "later")), Closed)

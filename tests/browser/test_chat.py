@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cubecast.addresses import Address
+from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.security.policy import OPEN, Policy
-from cubecast.net.security.tokens import digest, new_token
 from cubecast.net.web.server import WebServer
 from support.cluster import cluster
 from support.roads import roads

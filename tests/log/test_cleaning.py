@@ -2,7 +2,8 @@
 
 import pytest
 
-from cubecast.log import cleaning, segments
+from cubecast.log import retention as cleaning
+from cubecast.log import segments
 from cubecast.log.check import check_log
 from cubecast.log.segments import segment_numbers
 from cubecast.log.store import Store

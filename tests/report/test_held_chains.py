@@ -18,7 +18,7 @@ def test_what_one_node_misses_is_found_at_another():
             await deaf.ready()
             for node in nodes[:2]:
                 await node.publish("t", "hello", wait="stable")
-            events = nodes[2]._live._events
+            events = nodes[2]._live.life
             hears = events.packets
 
             def half_deaf(sender, frames):

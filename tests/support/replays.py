@@ -13,6 +13,7 @@ from cubecast.net.port.port import GapNotice, Logged
 from cubecast.net.port.since import start
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import matcher
+from support.hosts import Alone
 
 
 class Entry(NamedTuple):
@@ -72,7 +73,7 @@ class Reader:
     @property
     def has_all(self) -> bool:
         """Nothing is left for it in the log."""
-        return self.port is not None and self.port._replays[self.number]._is_live
+        return self.port is not None and self.port.subscribing._replays[self.number]._is_live
 
     @property
     def entries(self) -> list[Entry]:
@@ -96,11 +97,11 @@ class LoggingNode:
 
     def open_port(self) -> None:
         """Also a restart: the port is new, the log is not."""
-        self.port = LocalPort(NodeConfig(), lambda *_: None, lambda *_: None, lambda *_: None)
-        self.port.recorder = Recorder(self.store, [">"])
-        self.port.recorder.history = self.history = History(self.store, self._recent)
-        self.port.open()
-        self.port.recorder.returning._held = None  # there is nobody to fill the log from
+        self.port = LocalPort(NodeConfig(), Alone())
+        recorder = Recorder(self.store, [">"])
+        recorder.history = self.history = History(self.store, self._recent)
+        self.port.open(recorder)
+        recorder.returning._held = None  # there is nobody to fill the log from
 
     def deliver(self, topic: Topic, source: int = 0, count: int = 1, missed: int = 0) -> None:
         """`missed` are published while the node does not listen."""

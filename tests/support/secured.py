@@ -16,7 +16,7 @@ from cubecast.errors import BadInput, Unreachable
 from cubecast.net.links.framing import Splitter, framed
 from cubecast.net.links.login import Login
 from cubecast.net.live_node import LiveNode
-from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.security import TlsSettings
 from support.certificates import certificates

@@ -2,6 +2,7 @@
 
 import asyncio
 from copy import copy
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class Kept:
 
     def handle(self, now: float, given: Any) -> Any:
         effects = self._machine.handle(now, given)
-        arguments = tuple(getattr(given, name) for name in getattr(given, "__dataclass_fields__", ()))
+        arguments = tuple(getattr(given, one.name) for one in fields(given))
         self._inputs.append((NAMES[type(given)], now, arguments))
         return effects
 
@@ -73,7 +74,7 @@ async def live(simulation: Simulation, node: NodeId, inputs: Inputs, settled: li
     for name, now, arguments in inputs:
         driver._input(name, now, *arguments)
     driver.stop()
-    driver.end_journal(at_rest=True)
+    driver.journalling.end(at_rest=True)
     return list(events(node, journals(place)[node]))
 
 

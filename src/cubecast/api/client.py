@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from cubecast.api import requests
+from cubecast.api.callbacks import CallbackSink, OnBatch, OnGap
 from cubecast.api.envelope import seal, seal_all
-from cubecast.api.handover import Handover, OnBatch, OnGap
 from cubecast.api.inbox import DEFAULT_BUDGET, DEFAULT_PATIENCE, Gaps, Inbox, WhenSlow
 from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.log_reading import LogReading
@@ -233,9 +233,9 @@ class Client:
         not match is left out at the node, in the log's past too. `BadInput` with the column for what is no filter.
         """
         life = Lifecycle(self._port, check_pattern(pattern), None if since is None else start(since), where)
-        sink: Inbox | Handover
+        sink: Inbox | CallbackSink
         if on_batch is not None:
-            sink = Handover(life, on_batch, on_gap, self)
+            sink = CallbackSink(life, on_batch, on_gap, self)
         else:
             slow = _choice(WhenSlow, when_slow)
             is_behind = since is not None

@@ -1,9 +1,35 @@
 """The life of one subscription: opened, ready, paused and resumed, ended."""
 
-from cubecast.api.bell import Bell
+import asyncio
+
 from cubecast.errors import Closed, CubecastError
 from cubecast.net.port.port import Port, Sink
 from cubecast.net.port.since import Since
+
+
+class Bell:
+    """Rings for all who wait at that moment. A waiter that is cancelled takes nothing with it and leaves no trace."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            await future
+        finally:
+            if future in self._waiting:
+                self._waiting.remove(future)
+
+    def ring(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
 
 
 class Lifecycle:

@@ -11,7 +11,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
-from cubecast.api.handover import Handover
+from cubecast.api.callbacks import CallbackSink
 from cubecast.api.inbox import Inbox
 from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Batch, Gap, Message
@@ -24,7 +24,7 @@ Event = TypeVar("Event", bound=Message | Gap, covariant=True)
 class Subscription(Generic[Event]):
     """Open until `close`, until the end of `async with`, or until nobody refers to it any more."""
 
-    def __init__(self, life: Lifecycle, sink: Inbox | Handover) -> None:
+    def __init__(self, life: Lifecycle, sink: Inbox | CallbackSink) -> None:
         self._loop = asyncio.get_running_loop()
         self._life, self._sink = life, sink
 

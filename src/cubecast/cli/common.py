@@ -121,7 +121,7 @@ def _listed(command: Command) -> str:
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
-        from cubecast.net.links.compiled import IS_COMPILED  # brings asyncio along, which most commands do without
+        from cubecast.net.links.loop import IS_COMPILED  # brings asyncio along, which most commands do without
 
         click.echo(f"{__version__}, compiled" if IS_COMPILED else __version__)
         ctx.exit()

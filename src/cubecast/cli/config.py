@@ -10,10 +10,9 @@ from cubecast.cli.common import BAD_INPUT, json_option, print_json
 from cubecast.cli.node_options import node_options, setting_options, sources
 from cubecast.cli.screen import output
 from cubecast.net.members.security import Security
-from cubecast.net.settings.checking import check_file
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.reference import EXAMPLE_HEADING, example, shown
-from cubecast.net.settings.resolve import resolve
+from cubecast.net.settings.resolve import check_file, resolve
 
 CHECK_EXAMPLE = """
 \b

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from cubecast.net.security.certificates import write_secret
+from cubecast.net.security.credentials import check_name, digest, new_token
 from cubecast.net.security.keys import new_key, read_private, written
-from cubecast.net.security.tokens import check_name, digest, new_token
 
 EXAMPLE = """
 \b

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cubecast.ids import Topic
-from cubecast.log.entering import INSTEAD, Row, enter, prepare
-from cubecast.log.index import Account, row_of, source_row, topic_row
+from cubecast.log.index import INSTEAD, Account, Row, enter, prepare, row_of, source_row, topic_row
 from cubecast.log.load import newest_of
 from cubecast.log.numbered import Numbers, enter_numbers, numbers_in
 from cubecast.log.record import decode_entry

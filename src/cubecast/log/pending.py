@@ -1,15 +1,30 @@
-"""What is on its way to the disk: held in memory, counted, waited for, and given up by name when the disk is full."""
+"""What is on its way to the disk: held in memory, counted, waited for, and given up by name when the disk is full.
+
+Follows decision 0034.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from cubecast.errors import NotDurable
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.log.gathered import Gathered
 from cubecast.log.index import Hole
 from cubecast.log.record import RECORD_OVERHEAD, Damage, Entry, Record, Run
+
+
+@dataclass(slots=True, eq=False)
+class Gathered:
+    entries: list[Entry] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+    bytes: int = 0
+    """Of memory."""
+
+    def __len__(self) -> int:
+        return len(self.entries) + len(self.holes)
+
 
 LINGER = 0.5
 """Seconds that items without a waiting publisher may gather: a commit costs much the same, however large it is."""

@@ -9,6 +9,8 @@ given to other messages and its messages can be asked for elsewhere.
 import fcntl
 import logging
 import os
+import re
+import secrets
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +18,34 @@ from pathlib import Path
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
 from cubecast.log.adoption import Tail, look_behind, numbers_behind, rebuild
-from cubecast.log.identity import log_identity
+from cubecast.log.damage import lost_batches
 from cubecast.log.index import Hole, Index
 from cubecast.log.ledger import Ledger
 from cubecast.log.load import Held, load
-from cubecast.log.lost import lost_batches
 from cubecast.log.marks import Marks, Witness, prepare, read_witness
 from cubecast.log.schema import DATABASE, MARKS, UNREADABLE, open_to_write, set_aside
-from cubecast.log.segments import Segments, segment_numbers, segment_path
-from cubecast.log.shelf import Shelf
+from cubecast.log.segments import Segments, segment_numbers, segment_path, sync_directory
+from cubecast.log.topic_state import LoggedTopic
+
+IDENTITY = "log.id"
+_name = re.compile(r"[0-9a-f]{32}\n")
+
+
+def log_identity(directory: Path) -> str:
+    """The one there is, or a new one, on the disk before anybody hears of it."""
+    path = directory / IDENTITY
+    text = path.read_text("ascii", "replace") if path.exists() else ""
+    if not _name.fullmatch(text):  # new, older than this file, or torn: nobody's offsets count here
+        text = f"{secrets.token_hex(16)}\n"
+        draft = path.with_suffix(".id.new")
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync_directory(directory)
+    return text.strip()
+
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +53,7 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class Opened:
     ledger: Ledger
-    shelves: dict[Topic, Shelf]
+    states: dict[Topic, LoggedTopic]
     newest_at: float
     identity: str
 
@@ -120,8 +141,8 @@ def _recover(directory: Path, database: sqlite3.Connection, descriptor: int, wit
         contents = load(database)
     ledger.sync()
     (newest_at,) = database.execute("SELECT at FROM batches ORDER BY seq DESC LIMIT 1").fetchone() or (0.0,)
-    shelves = {topic: _shelf(topic, held) for topic, held in contents.topics.items()}
-    return Opened(ledger, shelves, newest_at, log_identity(directory))
+    states = {topic: _state(topic, held) for topic, held in contents.topics.items()}
+    return Opened(ledger, states, newest_at, log_identity(directory))
 
 
 def _segments(directory: Path, tail: Tail, lost: list[Hole], newest: int) -> Segments:
@@ -132,6 +153,6 @@ def _segments(directory: Path, tail: Tail, lost: list[Hole], newest: int) -> Seg
     return Segments(directory, 1 + max([newest, *segment_numbers(directory)]), 0)
 
 
-def _shelf(topic: Topic, held: Held) -> Shelf:
+def _state(topic: Topic, held: Held) -> LoggedTopic:
     account, last = held.account, max(held.account.last, held.actual)
-    return Shelf(topic, account.first, last, last, held.newest, held.damaged)
+    return LoggedTopic(topic, account.first, last, last, held.newest, held.damaged)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TypeAlias
 
-from cubecast.log.gathered import Gathered
 from cubecast.log.ledger import Ledger
+from cubecast.log.pending import Gathered
 
 log = logging.getLogger(__name__)
 

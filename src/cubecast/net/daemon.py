@@ -1,8 +1,14 @@
-"""A process that is a node: it starts, says where it is, reloads when told to, and leaves in good order."""
+"""A process that is a node: it starts, says where it is, reloads when told to, and leaves in good order.
+
+Its service manager is told how it is: systemd's protocol, a datagram to the socket it names.
+"""
 
 import asyncio
+import os
 import signal
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic_ns
 
 from cubecast.net.live_node import LiveNode
@@ -10,7 +16,17 @@ from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.logs import set_up
 from cubecast.net.settings.reloading import Reloader
 from cubecast.net.settings.resolve import Resolved
-from cubecast.net.supervision import notify
+
+VARIABLE = "NOTIFY_SOCKET"
+
+
+def notify(state: str) -> None:
+    """`READY=1`, `STOPPING=1` and so on; nothing happens where no supervisor asked to be told."""
+    path = os.environ.get(VARIABLE, "")
+    if path:
+        address = "\0" + path[1:] if path.startswith("@") else path
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.sendto(state.encode(), address)
 
 
 async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[LiveNode], None]) -> None:
@@ -20,8 +36,7 @@ async def serve(read: Callable[[], Resolved[NodeConfig]], announce: Callable[[Li
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
-    live = LiveNode(config)
-    live.on_broken = stop.set
+    live = LiveNode(config, on_broken=stop.set)
     set_up(config.logging, live.identity)
     live.reloads.append(_prepare_logs)
     reloader = Reloader(NodeConfig, config, read, live.reloads)

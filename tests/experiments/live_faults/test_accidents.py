@@ -13,7 +13,7 @@ from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
 from cubecast.experiments.live_faults.judge import judged
 from cubecast.experiments.live_faults.run import Outcome, run_schedule
 from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule, draw
-from cubecast.net.node.replay import replay_all
+from cubecast.net.node.input_log import replay_all
 
 
 def after(tmp_path, *faults: Fault, members: int = 4, rate: float = 100.0) -> Outcome:

@@ -1,7 +1,7 @@
 """What a node keeps and says for one client has an end, and the client is told where it is."""
 
 from cubecast.errors import NotKept
-from cubecast.net.gateway import gateway as gateways
+from cubecast.net.gateway import client_subscriptions
 from cubecast.net.gateway.gateway import MOST_STATUS, Gateway
 from cubecast.net.gateway.messages import (
     Ended,
@@ -82,7 +82,7 @@ def test_a_client_shares_what_comes_in_rather_than_subscribing_to_it_again_and_a
 
 def test_the_cuts_of_a_client_are_counted_while_its_subscriptions_are_open(monkeypatch):
     """Each entry is kept for as long as the subscription is: a few hundred full cuts would fill a node's memory."""
-    monkeypatch.setattr(gateways, "MOST_KNOWN", 5)
+    monkeypatch.setattr(client_subscriptions, "MOST_KNOWN", 5)
     cut = [("t", source, 0, 1) for source in range(3)]
 
     async def main():

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.gateway.gateway import MOST_REQUESTS, Gateway
+from cubecast.net.gateway.gateway import Gateway
+from cubecast.net.gateway.link import MOST_REQUESTS
 from cubecast.net.gateway.messages import (
     CREDIT,
     AwaitStable,

@@ -98,7 +98,7 @@ def test_a_node_survives_every_mutant_and_starts_again(kind, tmp_path, caplog):
             await caller.frame()
             caller.close()
         await until(lambda: node.reception.strangers == 0)
-        places = node._directory.places.values()
+        places = node.life.directory.places.values()
         assert all(0 <= one.node < 8 and -1 <= one.incarnation <= LAST_INCARNATION for one in places)
         honest = await Raw.open(node.address)
         honest.send(encode(ClientGreeting(MAGIC, VERSION, VERSION, "cubecast", "honest")))
@@ -122,7 +122,7 @@ def test_a_node_whose_id_is_used_up_keeps_its_memory_readable(tmp_path):
         config = NodeConfig(data=tmp_path, node=0, **FAST | {"patience": 0.5})
         node = LiveNode(config)
         await node.start()
-        node._on_refused(Refused("too late", retry=True, newest_incarnation=LAST_INCARNATION))
+        node.life.on_refused(Refused("too late", retry=True, newest_incarnation=LAST_INCARNATION))
         assert node.place.incarnation == 0
         await node.close()
         assert last_incarnation(config) == 0

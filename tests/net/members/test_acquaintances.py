@@ -9,7 +9,7 @@ import pytest
 
 from cubecast.api.node import Node
 from cubecast.errors import Unreachable
-from cubecast.net.members import acquaintances
+from cubecast.net.members import memory as acquaintances
 from support.cluster import FAST as UNHURRIED
 from support.ports import free_addresses
 from support.running import run, until
@@ -188,8 +188,8 @@ def test_a_node_with_a_log_waits_a_little_for_members_it_knows_and_not_for_those
                 await formed([founder, other, node])
                 left = other.id
                 await other.close()
-                await until(lambda: left in node._live._peers.left)
-                node._live._on_up(founder.id)
+                await until(lambda: left in node._live.life.peers.left)
+                node._live.life.on_up(founder.id)
             async with Node(join=[founder.address], node=6, **options):
                 pass
         async with Node(node=6, **options):

@@ -134,7 +134,7 @@ def test_nodes_that_were_never_told_of_each_other_meet():
             assert all(0 <= node.id < ID_LIMIT for node in nodes) and max(node.id for node in nodes) > 1 << 53
             heard = [await stack.enter_async_context(node.subscribe("t")) for node in nodes]
             apart = [(one, other.id) for one in range(6) for other in nodes[one + 2 :]]
-            await until(lambda: any(nodes[one]._live._peers.is_connected(other) for one, other in apart))
+            await until(lambda: any(nodes[one]._live.life.peers.is_connected(other) for one, other in apart))
             await until(lambda: all(node._live.machine.overlay.active for node in nodes))
             await nodes[2].publish("t", "all")
             assert {(await one.next()).source for one in heard} == {nodes[2].id}
@@ -165,7 +165,7 @@ def test_an_id_that_lives_is_not_taken_twice(tmp_path: Path):
         async with cubecast.Node(**SETTINGS) as hub:
             joining = {**SETTINGS, "join": [str(hub.address)]}
             async with cubecast.Node(**joining, node=77) as node:
-                await until(lambda: 77 in hub._live._peers.queued)
+                await until(lambda: 77 in hub._live.life.peers.queued)
                 with pytest.raises(BadInput, match="id 77 is in use by the node at"):
                     await cubecast.Node(**joining, node=77).start()
                 assert node.id == 77
@@ -179,17 +179,17 @@ def test_a_flood_of_places_and_a_liar_change_little():
     async def main() -> None:
         async with cubecast.Node(**SETTINGS) as hub, cubecast.Node(**SETTINGS, join=[str(hub.address)]) as other:
             live = hub._live
-            await until(lambda: other.id in live._peers.queued)
+            await until(lambda: other.id in live.life.peers.queued)
             me = Place(99, 0, b"liar", "127.0.0.1:1")
             greeting = Greeting(MAGIC, OLDEST_VERSION, VERSION, "cubecast", me, live.config.signature)
             connection, answer = await call(live.address, greeting)
             assert isinstance(answer, Accepted) and answer.places == [], "no need to know everybody"
             lies = [Place(other.id, 9, b"x", "127.0.0.1:1"), *(place(number) for number in range(3000))]
             connection.send(bytes([CONTROL]) + _encode_places(lies))
-            await until(lambda: live._peers.ignored > 0)
-            known = live._directory.places
+            await until(lambda: live.life.peers.ignored > 0)
+            known = live.life.directory.places
             assert len(known) <= TOLD_AT_ONCE + 3 and known[other.id].address == str(other.address)
-            assert not live._peers._dials, "to know of somebody is no reason to call"
+            assert not live.life.peers._dials, "to know of somebody is no reason to call"
             connection.close()
             async with other.subscribe("t") as heard:
                 await hub.publish("t", "still here")
@@ -202,9 +202,9 @@ def test_who_answers_in_anothers_place_is_not_taken_for_it():
     async def main() -> None:
         async with cubecast.Node(**SETTINGS) as hub, cubecast.Node(**SETTINGS) as stranger:
             live = hub._live
-            live._directory.learn([Place(5, 0, b"x", str(stranger.address))])
-            live._peers.reach([5])
-            await until(lambda: 5 not in live._directory.places)
-            assert not live._peers.is_connected(5) and not live._peers.is_connected(stranger.id)
+            live.life.directory.learn([Place(5, 0, b"x", str(stranger.address))])
+            live.life.peers.reach([5])
+            await until(lambda: 5 not in live.life.directory.places)
+            assert not live.life.peers.is_connected(5) and not live.life.peers.is_connected(stranger.id)
 
     run(main())

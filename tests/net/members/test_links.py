@@ -117,7 +117,7 @@ def test_who_loses_an_id_to_somebody_else_keeps_no_link_under_it(monkeypatch):
             return await apply_for_a_place(config, instance, attempt, secure)
 
         monkeypatch.setattr(Directory, "objection", taken)
-        monkeypatch.setattr("cubecast.net.live_node.apply_for_a_place", apply)
+        monkeypatch.setattr("cubecast.net.node.life.apply_for_a_place", apply)
         await cid.start()
         assert lost and cid.place.node != lost[0] and kept == [False, False]
         await until(lambda: bob.link_to(cid.place.node) is not None and lost[0] not in bob.machine.living)
@@ -131,8 +131,8 @@ def test_who_hangs_up_before_a_call_began_can_call_again():
         ann, bob = LiveNode(NodeConfig(**FAST)), LiveNode(NodeConfig(**FAST))
         await ann.start()
         await bob.start()
-        peers, place = ann._peers, Place(5, 0, bob.instance, str(bob.address))
-        ann._directory.learn([place])
+        peers, place = ann.life.peers, Place(5, 0, bob.instance, str(bob.address))
+        ann.life.directory.learn([place])
         peers.send((5,), b"\x00")
         peers.hang_up()
         await asyncio.sleep(0)

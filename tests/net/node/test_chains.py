@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.net.node.chains import MOST_LINKS, Chains
+from cubecast.net.node.status import MOST_LINKS, Chains
 from cubecast.protocol.cubecast.inspection import describe_held
 from cubecast.protocol.cubecast.inspector import CubecastInspector
 from cubecast.protocol.cubecast.machine import Cubecast

@@ -71,7 +71,7 @@ def test_a_node_that_leaves_takes_no_new_clients():
         node = LiveNode(NodeConfig(**FAST))
         await node.start()
         published = asyncio.Event()
-        node.port.published_all = published.wait  # something of its own is still under way
+        node.port.publishing.published_all = published.wait  # something of its own is still under way
         closing = asyncio.create_task(node.close())
         await asyncio.sleep(0)
         with pytest.raises(BadInput, match="this node is leaving"):

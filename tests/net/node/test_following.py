@@ -12,6 +12,7 @@ from cubecast.net.node.local_port import LocalPort
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import Selection, matcher
 from support.cluster import cluster
+from support.hosts import Alone
 from support.running import run
 
 
@@ -34,7 +35,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.told = []
-        self.port = LocalPort(NodeConfig(), self._call, [].append, [].append)
+        self.port = LocalPort(NodeConfig(), Alone(self._call))
         self.port.open()
 
     def _call(self, name, *arguments):
@@ -65,7 +66,7 @@ def test_the_machine_is_told_once_a_turn_and_only_what_is_new():
         assert scene.told == [{"a.*", "b.>"}]
         scene.port.unsubscribe(opened[0][1])
         await asyncio.sleep(0)
-        scene.port.unsubscribe_all()
+        scene.port.subscribing.unsubscribe_all()
         assert scene.told == [{"a.*", "b.>"}, {"b.>"}, None]
 
     in_a_scene(test)

@@ -52,7 +52,7 @@ def test_the_node_goes_on(module, settings, tmp_path, monkeypatch, caplog):
             await first.port.stable("t", first.port.publish("t", [b"x"]))
             await second.port.stable("t", second.port.publish("t", [b"y"]))
         # Its timers live: it notices that the other one is silent, which takes rounds of tests.
-        second._driver.stop()
+        second.life.driver.stop()
         await until(lambda: first.machine.living == [first.place.node])
         await first.close()
         await second.close()
@@ -86,7 +86,7 @@ def test_nobody_is_judged_by_a_journal_that_was_lost(tmp_path, monkeypatch):
         second.port.subscribe("t", heard)
         while not heard.count:  # until the subscription is known there
             await first.port.stable("t", first.port.publish("t", [b"before"]))
-        disk.files, disk.is_full, before = [first._driver._journal._writer._file], True, heard.count
+        disk.files, disk.is_full, before = [first.life.driver.journalling.journal._writer._file], True, heard.count
         first.port.publish("t", [b"after"])
         await until(lambda: heard.count > before)
         await first.close()
@@ -122,7 +122,7 @@ def test_a_new_incarnation_that_cannot_be_remembered_is_lived_all_the_same(tmp_p
 
         monkeypatch.setattr(memory, "sync_directory", full)
         live.port.on_reincarnated(7)
-        assert live.place.incarnation == 7 and live.port.recorder.me == (live.place.node, 7)
+        assert live.place.incarnation == 7 and live.life.recorder.me == (live.place.node, 7)
         await live.close()
 
     with caplog.at_level(logging.ERROR):

@@ -5,7 +5,8 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
 from cubecast.net.live_node import LiveNode
-from cubecast.net.node.local_port import LARGE, LocalPort
+from cubecast.net.node.local_port import LocalPort
+from cubecast.net.node.publishing import LARGE
 from cubecast.net.settings.config import MAX_PAYLOAD, NodeConfig
 from cubecast.protocol.cubecast import Cubecast, Parameters
 from cubecast.protocol.cubecast.publication_packets import Publication
@@ -13,6 +14,7 @@ from cubecast.protocol.cubecast.vocabulary import Start
 from cubecast.protocol.effects import Send
 from cubecast.wire.codec import MAX_PACKET_BYTES
 from support.cluster import FAST
+from support.hosts import Alone
 from support.live_codec import encode
 from support.running import run
 
@@ -35,8 +37,7 @@ def a_crowd() -> Cubecast:
 def test_what_does_not_fit_is_refused_at_the_publisher():
     machine = a_crowd()
     envelope = machine.envelope_bytes("t")
-    port = LocalPort(NodeConfig(), lambda *_: None, [].append, [].append)
-    port.envelope = machine.envelope_bytes
+    port = LocalPort(NodeConfig(), Alone(envelope_bytes=machine.envelope_bytes))
     port.open()
 
     async def main():

@@ -123,12 +123,12 @@ def test_a_broker_that_dies_is_bypassed_and_taken_back():
 async def kill(node: Node) -> None:
     """As kill -9 would: no goodbye, nothing flushed."""
     live = node._live
-    live._driver.stop()
-    live._peers._closed = True
-    for link in list(live._peers._links.values()):
+    live.life.driver.stop()
+    live.life.peers._closed = True
+    for link in list(live.life.peers._links.values()):
         link.abort("killed")
     await live.reception.close()
-    live._peers._links.clear()
+    live.life.peers._links.clear()
     await live._shut()
 
 

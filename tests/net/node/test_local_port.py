@@ -14,6 +14,7 @@ from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.cubecast import Cubecast, Parameters
 from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.families import find
+from support.hosts import Alone
 from support.live_codec import encode as packed
 from support.running import run
 
@@ -27,7 +28,7 @@ class Quiet:
 
 def a_port(held=None, through=None):
     ignore = [].append
-    port = LocalPort(NodeConfig(), lambda *_: None, held or ignore, through or ignore)
+    port = LocalPort(NodeConfig(), Alone(hold_back=held or ignore, let_through=through or ignore))
     port.open()
     return port
 
@@ -85,9 +86,9 @@ def test_a_bad_publication_that_had_to_wait_does_not_fail_its_reader():
         driver.hold_back("t")
         unaddressed = Publication(0, (), "t", MessageId(0, 0, 1), (b"x",), b"\x01", (), (), (), 0)
         driver.packets(0, [packed(unaddressed)])
-        assert driver.held_back == {"t": 1}
+        assert driver.deferred.counts == {"t": 1}
         driver.let_through("t")
-        assert driver.held_back == {}
+        assert driver.deferred.counts == {}
 
     run(main())
 

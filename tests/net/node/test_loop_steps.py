@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cubecast.net.gateway.gateway import MOST_REQUESTS
+from cubecast.net.gateway.link import MOST_REQUESTS
 from cubecast.net.gateway.messages import (
     AwaitDurable,
     AwaitStable,
@@ -221,7 +221,7 @@ def test_a_wildcard_where_there_are_many_topics(size):
                 await told(caller, Deliver, MANY)
                 caller.close()
                 await until(lambda: not node._live.port.describe()["subscribed_in_all"])
-                await until(lambda: node._live._driver.inspector.is_at_rest)
+                await until(lambda: node._live.life.driver.inspector.is_at_rest)
             assert found.worst < WORST, found
 
     run(main())

@@ -9,6 +9,7 @@ from cubecast.net.node.outgoing import COMPANY, HEAVY
 from cubecast.net.node.pacing import LOOK_EVERY, MOST, SCARCE, STEEPNESS, Pace, ProcessorWaits
 from cubecast.net.settings.config import NodeConfig
 from support.cluster import cluster
+from support.hosts import Alone
 from support.running import run, until
 
 LONG = 3600.0
@@ -108,17 +109,17 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, text):
 def a_held_port(config=None):
     """A port that handed something over a moment ago and holds everything that can wait; what it hands over."""
     calls = []
-    port = LocalPort(config or NodeConfig(pacing=False), lambda *call: calls.append(call), print, print)
+    port = LocalPort(config or NodeConfig(pacing=False), Alone(lambda *call: calls.append(call)))
     port.open()
     hold(port)
     return port, calls
 
 
 def hold(port):
-    port.departures.watch(MadeUp())
-    port.departures._pace.seconds = LONG
-    port.departures._last = port.departures._look_at = asyncio.get_running_loop().time()
-    port.departures._look_at += LONG
+    port.publishing.departures.watch(MadeUp())
+    port.publishing.departures._pace.seconds = LONG
+    port.publishing.departures._last = port.publishing.departures._look_at = asyncio.get_running_loop().time()
+    port.publishing.departures._look_at += LONG
 
 
 async def a_few_turns():
@@ -133,8 +134,8 @@ def test_what_is_held_leaves_together_in_order():
             port.publish("a", [b"a%d" % number])
             port.publish("b", [b"b%d" % number])
             await a_few_turns()
-        assert calls == [] and port.departures.is_holding
-        port.departures._let_go()
+        assert calls == [] and port.publishing.departures.is_holding
+        port.publishing.departures._let_go()
         assert calls == [
             ("publish", "a", [b"a0", b"a1", b"a2"], False),
             ("publish", "b", [b"b0", b"b1", b"b2"], False),
@@ -202,20 +203,20 @@ def test_publishing_on_and_on_does_not_put_the_departure_off():
 def test_a_port_that_shuts_lets_the_kernels_file_go():
     async def main():
         port, calls = a_held_port()
-        waits = port.departures._waits
+        waits = port.publishing.departures._waits
         port.publish("a", [b"x"])
         await a_few_turns()
         port.shut(None)
-        assert waits.closed and not port.departures.is_holding and calls == []
+        assert waits.closed and not port.publishing.departures.is_holding and calls == []
 
     run(main())
 
 
 def test_without_the_setting_nothing_is_counted():
     async def main():
-        port = LocalPort(NodeConfig(pacing=False), print, print, print)
+        port = LocalPort(NodeConfig(pacing=False), Alone())
         port.open()
-        assert port.departures._waits is None and port.describe()["pace"] == 0.0
+        assert port.publishing.departures._waits is None and port.describe()["pace"] == 0.0
 
     run(main())
 
@@ -233,11 +234,11 @@ def test_held_publications_arrive_and_those_awaited_or_left_behind_by_a_close_ar
             hold(port)
             await publisher.publish("t", b"1")
             await a_few_turns()
-            assert port.departures.is_holding
+            assert port.publishing.departures.is_holding
             await publisher.publish("t", b"2", wait="stable")
             await until(lambda: heard == [b"1", b"2"])
             hold(port)
-            port.departures._pace.seconds = MOST
+            port.publishing.departures._pace.seconds = MOST
             await publisher.publish("t", b"3")
             await until(lambda: heard == [b"1", b"2", b"3"])
             hold(port)

@@ -18,7 +18,7 @@ def test_a_verdict_about_an_earlier_life_is_no_warning(peer, level, caplog):
     async def main():
         async with cluster(2) as (node, _):
             with caplog.at_level(logging.INFO, "cubecast"):
-                node._live._on_suspect(peer)
+                node._live.life.on_suspect(peer)
                 await until(lambda: any("held faulty" in one.getMessage() for one in caplog.records))
 
     run(main())

@@ -1,6 +1,6 @@
 """Recent events: bounded, the same thing listed once."""
 
-from cubecast.net.observe.happenings import MOST, Happenings
+from cubecast.net.observe.recent import MOST_HAPPENINGS, Happenings
 
 
 def test_the_same_within_a_second_is_counted_not_listed():
@@ -27,7 +27,10 @@ def test_a_clock_that_is_set_back_hides_nothing():
 def test_the_list_has_an_end():
     now = [0.0]
     happened = Happenings(lambda: now[0])
-    for number in range(2 * MOST):
+    for number in range(2 * MOST_HAPPENINGS):
         now[0] += 2
         happened("disconnected", number, "closed")
-    assert len(happened.newest_first()) == MOST and happened.newest_first()[0]["node"] == 2 * MOST - 1
+    assert (
+        len(happened.newest_first()) == MOST_HAPPENINGS
+        and happened.newest_first()[0]["node"] == 2 * MOST_HAPPENINGS - 1
+    )

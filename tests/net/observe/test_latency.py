@@ -170,7 +170,7 @@ def test_between_living_nodes():
 def test_who_sends_such_notes_is_cut_off_and_comes_back():
     async def main():
         async with cluster(2, http=HTTP) as (one, two):
-            one._live._peers.send_note(two.id, b"nonsense")
+            one._live.life.peers.send_note(two.id, b"nonsense")
             seen = two._live.observer
             await until(lambda: seen.happenings.counts["refused-frame"])
             await until(lambda: two._live.link_to(one.id) is not None and seen.reconnects)

@@ -25,11 +25,10 @@ from cubecast.net.links.handshake import (
     decode_answer,
     encode,
 )
-from cubecast.net.links.login import Login
+from cubecast.net.links.login import Dialling, Login
 from cubecast.net.links.tls import TlsContext, client_context
-from cubecast.net.links.tls_dialling import Dialling
 from cubecast.net.live_node import LiveNode
-from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.settings.config import MAX_PAYLOAD, NodeConfig
 from cubecast.protocol.cubecast.packets import Wave
 from cubecast.protocol.cubecast.publication_packets import Publication

@@ -8,7 +8,7 @@ import pytest
 
 from cubecast.addresses import Address
 from cubecast.net.links.tls import client_context
-from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.settings.security import Limits
 from cubecast.net.web.server import WebServer
 from support.certificates import certificates

@@ -19,9 +19,8 @@ from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreetin
 from cubecast.net.links.login import Login
 from cubecast.net.links.tls import client_context
 from cubecast.net.links.unauthenticated import Strangers
-from cubecast.net.security.buckets import Bucket
-from cubecast.net.security.handshakes import ADDRESSES_REMEMBERED, Handshakes
-from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.security.credentials import digest, new_token
+from cubecast.net.security.limits import ADDRESSES_REMEMBERED, Bucket, Handshakes
 from cubecast.net.settings.bounds import MAX_FRAME
 from cubecast.net.settings.security import Limits
 from support.certificates import certificates

@@ -8,7 +8,7 @@ from cubecast.api.connect import connect
 from cubecast.api.node import Node
 from cubecast.errors import CubecastError, NotPermitted
 from cubecast.net.links.login import Login
-from cubecast.net.security.tokens import digest, new_token
+from cubecast.net.security.credentials import digest, new_token
 from support.certificates import certificates
 from support.cluster import FAST
 from support.running import run, until

@@ -103,7 +103,7 @@ class Talker:
 
     async def report(self, _: dict[str, Any]) -> None:
         """When what it published so far reached everybody: how far it is with whom."""
-        await self._node.port.published_all()
+        await self._node.port.publishing.published_all()
         say("report", last=self._last, delivered=self.delivered)
 
     async def rest(self, _: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from cubecast.experiments.live_faults.link_proxy import Conditions
 from cubecast.experiments.live_faults.process import MemberFailed
 from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
 from cubecast.ids import NodeId
-from cubecast.net.node.replay import replay_all
+from cubecast.net.node.input_log import replay_all
 
 AFTERWARDS = 0.5
 """Seconds of further publishing after the last accident."""

@@ -15,7 +15,6 @@ from typing import Any
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, Closed, CubecastError, OutcomeUnknown, Unreachable
 from cubecast.ids import Topic
-from cubecast.net.gateway.advertisements import Advertisements
 from cubecast.net.gateway.log_questions import LogQuestions
 from cubecast.net.gateway.messages import (
     Advertised,
@@ -43,10 +42,10 @@ from cubecast.net.gateway.messages import (
     encode,
 )
 from cubecast.net.gateway.outbox import Uncertain
-from cubecast.net.gateway.remote_publications import RemotePublications
+from cubecast.net.gateway.remote_publications import Advertisements, RemotePublications
 from cubecast.net.gateway.remote_subscriptions import RemoteSubscriptions
+from cubecast.net.links.calling import Dialler
 from cubecast.net.links.connection import Connection
-from cubecast.net.links.dialling import Dialler
 from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.port.port import ProducerState, Sink
 from cubecast.net.port.ranges import ALL, LogPiece, TopicLog, Wanted

@@ -1,6 +1,7 @@
 """All thin clients of a node, whatever their frames travel in."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,21 +9,50 @@ from msgspec import structs
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Topic
-from cubecast.net.gateway.counted import Counted
-from cubecast.net.gateway.gateway import Gateway, Link
+from cubecast.net.gateway.gateway import Gateway
 from cubecast.net.gateway.guarded_port import GuardedPort
+from cubecast.net.gateway.link import Link
 from cubecast.net.links.connection import Connection, Traffic
 from cubecast.net.links.handshake import NOT_READY, Accepted, ClientGreeting, Refused, agreed, encode
 from cubecast.net.links.slices import Slices
 from cubecast.net.members.admission import OPEN_VISITOR, Visitor
 from cubecast.net.port.port import NodePort
-from cubecast.net.security.holdings import Holdings, Share
+from cubecast.net.security.limits import Holdings, Share, TopicShares
 from cubecast.net.security.policy import Policy
-from cubecast.net.security.topic_shares import TopicShares
+from cubecast.net.security.principal import Principal
 from cubecast.net.settings.security import Limits
 
 if TYPE_CHECKING:
     from cubecast.net.security.trust import Trust
+
+
+class Counted:
+    def __init__(self) -> None:
+        self._of: dict[Link, tuple[str, str | None]] = {}
+        self._addresses: Counter[str] = Counter()
+        self._principals: Counter[str] = Counter()
+
+    def take(self, link: Link, principal: Principal, limits: Limits) -> Refused | None:
+        """A place for one more, or why there is none."""
+        address, name = link.host, None if principal.is_unrestricted else principal.name
+        if self._addresses[address] >= limits.clients_per_address:
+            return Refused(f"this node serves {limits.clients_per_address} clients at {address} already", retry=True)
+        if name is not None and self._principals[name] >= limits.clients_per_principal:
+            return Refused(f"{name} has {limits.clients_per_principal} connections to this node already", retry=True)
+        self._of[link] = address, name
+        self._addresses[address] += 1
+        if name is not None:
+            self._principals[name] += 1
+        return None
+
+    def leave(self, link: Link) -> None:
+        address, name = self._of.pop(link)
+        for counter, key in ((self._addresses, address), (self._principals, name)):
+            if key is not None:
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]
+
 
 log = logging.getLogger(__name__)
 
@@ -43,23 +73,24 @@ class Clients:
         most: int,
         budget: int,
         is_known: Callable[[Topic], bool] = lambda topic: False,
+        limits: Limits | None = None,
+        answer_filling: Callable[[], Accepted | None] = lambda: None,
+        on_cut: Callable[[str, str], None] = lambda kind, detail: None,
     ) -> None:
         """`answer` says who this node is and whom it knows, or None while it is not ready; `is_known` whether it
-        keeps the counters of a topic already."""
+        keeps the counters of a topic already; `answer_filling` what a node is told that fills its log, while this one
+        does the same; `on_cut` hears of clients that were sent away."""
         self._port, self._answer, self._most, self.budget = port, answer, most, budget
         self._gateways: dict[Link, Gateway] = {}
         self._guarded: dict[Link, tuple[Visitor, GuardedPort]] = {}
         self.traffic = Traffic()
         self.slices = Slices()
         """Of what clients ask for and leave behind, all of them together."""
-        self.limits = Limits()
+        self.limits = Limits() if limits is None else limits
         self._holdings = Holdings(lambda: self.limits)
         self._places, self._shares = Counted(), TopicShares(is_known)
         self._closed = False
-        self.answer_filling: Callable[[], Accepted | None] = lambda: None
-        """What a node is told that fills its log, while this one does the same."""
-        self.on_cut: Callable[[str, str], None] = lambda kind, detail: None
-        """Told of clients that were sent away, for those who observe."""
+        self._answer_filling, self._on_cut = answer_filling, on_cut
 
     def accept(
         self, connection: Connection, greeting: ClientGreeting, visitor: Visitor = OPEN_VISITOR
@@ -76,7 +107,7 @@ class Clients:
         """A gateway for the link, which was told so; the link's owner brings it frames and says when it `left`."""
         if self._closed:
             return Refused("this node is leaving", retry=True)
-        answer = self._answer() or (self.answer_filling() if greeting.fills else None)
+        answer = self._answer() or (self._answer_filling() if greeting.fills else None)
         if answer is None:
             return Refused(NOT_READY, retry=True)
         if len(self._gateways) >= self._most:
@@ -97,9 +128,9 @@ class Clients:
             share=Share(
                 self._holdings, link.host, None if visitor.principal.is_unrestricted else visitor.principal.name
             ),
+            on_full=self._relieve,
             **patience,
         )
-        gateway.on_full = self._relieve
         return gateway
 
     def _relieve(self) -> None:
@@ -150,9 +181,9 @@ class Clients:
         self._places.leave(link)
         log.info("a client left: %s", error or "closed", extra={"client": link.label})
         if isinstance(error, RemoteProtocolError):
-            self.on_cut("refused-frame", f"{link.label}: {error}")
+            self._on_cut("refused-frame", f"{link.label}: {error}")
         elif isinstance(error, ConnectionAbortedError):
-            self.on_cut("client-cut", f"{link.label}: {error}")
+            self._on_cut("client-cut", f"{link.label}: {error}")
 
     def reconfigure(self, *, most: int, budget: int) -> None:
         """Who is there stays, under the new budget."""

@@ -17,9 +17,8 @@ from cubecast.net.port.chunks import weight
 from cubecast.net.port.port import NodePort, ProducerState, Sink
 from cubecast.net.port.ranges import ALL, LogPiece, TopicLog, Wanted
 from cubecast.net.port.since import PublisherCut, Since
-from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.limits import Bucket, TopicShares
 from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
-from cubecast.net.security.topic_shares import TopicShares
 from cubecast.net.settings.security import Limits
 from cubecast.patterns import is_pattern
 

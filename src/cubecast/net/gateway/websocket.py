@@ -6,6 +6,7 @@ into frames. So everything above it is the same code as for every thin client. F
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from msgspec import structs
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.gateway.clients import Clients
 from cubecast.net.gateway.gateway import FULL_FOR, Gateway
-from cubecast.net.gateway.websocket_link import MOST_TOGETHER, WebSocketLink
+from cubecast.net.links.connection import FULL_ABOVE, ROOM_BELOW, Traffic
 from cubecast.net.links.handshake import (
     NOT_READY,
     Challenge,
@@ -32,6 +33,103 @@ from cubecast.net.settings.bounds import MAX_FRAME
 from cubecast.net.settings.exposure import Origins
 from cubecast.net.settings.security import Limits
 
+MOST_TOGETHER = 64 << 10
+"""Bytes after which no more is put into one WebSocket message."""
+LONGEST_REASON = 120
+"""Bytes; a close frame holds no more."""
+
+
+class WebSocketLink:
+    """A `gateway.Link`. Its owner runs `write` beside its own reading, and stops both when `ended` is done."""
+
+    def __init__(self, socket: web.WebSocketResponse, request: web.Request, budget: int) -> None:
+        self._socket, self._transport, self.budget = socket, request.transport, budget
+        self.host = request.remote or ""
+        self.label = self.host or "a browser"
+        self._out: deque[bytes] = deque()
+        self.queued = 0
+        """Bytes that wait for the browser to read."""
+        self.traffic = Traffic()
+        self._work = asyncio.Event()
+        self._is_closing = False
+        self.is_full = False
+        self.on_room: Callable[[], None] = lambda: None
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Why this side ends the connection."""
+
+    def send(self, frame: bytes) -> None:
+        if self.ended.done():
+            return
+        self._out.append(frame)
+        self.queued += len(frame)
+        self._work.set()
+        if self.queued > self.budget:
+            self.abort(f"it does not read: {self.queued} bytes wait for it")
+        elif self.queued > FULL_ABOVE:
+            self.is_full = True
+
+    def received(self, frame: bytes) -> bytes:
+        self.traffic.bytes_in += len(frame)
+        self.traffic.frames_in += 1
+        return frame
+
+    def certificate(self) -> dict[str, Any] | None:
+        """The browser's, verified; None when it showed none."""
+        return None if self._transport is None else self._transport.get_extra_info("peercert") or None
+
+    @property
+    def was_cut(self) -> bool:
+        """Did this side end it for what the browser did or did not do?"""
+        return self.ended.done() and not self._is_closing
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self._is_closing = True
+        self._work.set()
+
+    def abort(self, reason: str) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+            self._out.clear()
+
+    async def write(self) -> None:
+        """Until the link is closed and everything is written."""
+        while True:
+            while self._out:
+                message = self._together()
+                await self._socket.send_bytes(message)
+                self.queued -= len(message)
+                self.traffic.bytes_out += len(message)
+                self.traffic.frames_out += 1
+                if self.is_full and self.queued < ROOM_BELOW:
+                    self.is_full = False
+                    self.on_room()
+            if self._is_closing:
+                self.abort("this node closes")
+                return
+            self._work.clear()
+            await self._work.wait()
+
+    async def hang_up(self, code: int, reason: str) -> None:
+        """Say why and wait for the answer, but not long: who does not read does not answer either."""
+        cut = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
+        try:
+            await self._socket.close(code=code, message=cut.encode(), drain=False)
+        finally:
+            if self._transport is not None:
+                self._transport.abort()
+
+    def _together(self) -> bytes:
+        first = self._out.popleft()
+        if not self._out or len(first) + len(self._out[0]) > MOST_TOGETHER:
+            return first
+        frames, size = [first], len(first)
+        while self._out and size + len(self._out[0]) <= MOST_TOGETHER:
+            frames.append(self._out.popleft())
+            size += len(frames[-1])
+        return b"".join(frames)
+
+
 log = logging.getLogger(__name__)
 
 HEARTBEAT = 10.0
@@ -42,7 +140,9 @@ SILENT_FOR = 300.0
 
 
 class WebSockets:
-    """`policy` and `limits` are asked for each time, since both may change while the node lives."""
+    """`policy` and `limits` are asked for each time, since both may change while the node lives.
+
+    `on_refused` is told of callers that were sent away."""
 
     def __init__(
         self,
@@ -51,20 +151,20 @@ class WebSockets:
         origins: Origins,
         policy: Callable[[], Policy],
         limits: Callable[[], Limits],
+        on_refused: Callable[[str, str], None] = lambda kind, detail: None,
         *,
         full_for: float = FULL_FOR,
     ) -> None:
         self._clients, self._cluster, self._origins = clients, cluster, origins
         self._policy, self._limits, self._full_for = policy, limits, full_for
         self._strangers = Strangers(limits())
-        self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
-        """Told of callers that were sent away, for those who observe."""
+        self._on_refused = on_refused
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         reason = self._origins.objection(request.headers.get("Origin"), request.host)
         if reason is not None:
             log.warning("refused a WebSocket to a page at %s: %s", request.remote, reason)
-            self.on_refused("refused", f"{request.remote}: {reason}")
+            self._on_refused("refused", f"{request.remote}: {reason}")
             return web.Response(status=403, text=reason + "\n")
         socket = web.WebSocketResponse(
             timeout=CLOSING_TIME,
@@ -95,7 +195,7 @@ class WebSockets:
                 return self._opened(_frame(receiving.result()))
             await link.hang_up(WSCloseCode.POLICY_VIOLATION, link.ended.result())
         except RemoteProtocolError as error:
-            self.on_refused("refused-frame", f"{link.label}: {error}")
+            self._on_refused("refused-frame", f"{link.label}: {error}")
             await link.hang_up(WSCloseCode.PROTOCOL_ERROR, str(error))
         finally:
             receiving.cancel()
@@ -123,7 +223,7 @@ class WebSockets:
         answer = self._let_in(link, greeting)
         if isinstance(answer, Refused):
             kind = "early" if answer.reason == NOT_READY else "refused"
-            self.on_refused(kind, f"{link.label}: {answer.reason}")
+            self._on_refused(kind, f"{link.label}: {answer.reason}")
             await socket.send_bytes(encode(answer))
             code = WSCloseCode.TRY_AGAIN_LATER if answer.retry else WSCloseCode.POLICY_VIOLATION
             await link.hang_up(code, answer.reason)

@@ -13,10 +13,9 @@ from contextlib import closing
 from typing import Any, Protocol
 
 from cubecast.addresses import Address
-from cubecast.net.links.farewell import Words
-from cubecast.net.links.tls_errors import explain
+from cubecast.net.links.tls_refusals import Words, explain
 from cubecast.net.links.unauthenticated import Stranger, Strangers
-from cubecast.net.security.handshakes import Handshakes
+from cubecast.net.security.limits import Handshakes
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +43,20 @@ class Certified(Protocol):
 
 class TlsListener:
     def __init__(
-        self, tls: Certified, strangers: Strangers, handshakes: Handshakes, make: Made, *, without_tls: bytes
+        self,
+        tls: Certified,
+        strangers: Strangers,
+        handshakes: Handshakes,
+        make: Made,
+        on_refused: Callable[[str], None],
+        *,
+        without_tls: bytes,
     ) -> None:
         """`make` gives the protocol for a stranger's connection, to be opened when its handshake is over; who does not
-        speak TLS is told `without_tls`."""
+        speak TLS is told `without_tls`; `on_refused` is told of callers whose handshake failed."""
         self._tls, self._strangers, self._handshakes, self._make = tls, strangers, handshakes, make
         self._without_tls = without_tls
-        self.on_refused: Callable[[str], None] = lambda detail: None
-        """Told of callers whose handshake failed, for those who observe."""
+        self._on_refused = on_refused
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -108,7 +113,7 @@ class TlsListener:
         caller.close()
         if self._strangers.leave(arrival.stranger):
             log.info("a caller was not let in: %s", arrival.reason, extra={"client": label})
-            self.on_refused(f"{label}: {arrival.reason}")
+            self._on_refused(f"{label}: {arrival.reason}")
 
     async def _let_in(self, caller: socket.socket, arrival: "_Arrival") -> bool:
         """False when it was told why not."""

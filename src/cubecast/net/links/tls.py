@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from cubecast.errors import BadInput
-from cubecast.net.links.farewell import SpeakingContext
+from cubecast.net.links.tls_refusals import SpeakingContext
 from cubecast.net.security.identity import Identity, identities
 from cubecast.net.security.trust import Trust
 from cubecast.net.settings.security import TlsSettings
@@ -38,13 +38,15 @@ class TlsContext:
     """`reload` replaces everything or nothing: new handshakes use the new files, and a peer that came with a
     certificate that would not be believed now has to go. Other connections go on as they are."""
 
-    def __init__(self, settings: TlsSettings, cluster: str) -> None:
+    def __init__(
+        self, settings: TlsSettings, cluster: str, on_trust: Callable[[Trust], None] = lambda trust: None
+    ) -> None:
+        """`on_trust` is told whom to believe whenever that was read again, for those who were let in before."""
         settings.check_for_node()
         self._settings, self._cluster = settings, cluster
         self._loaded = _load(settings, cluster)
         self.pages = Pages(self)
-        self.on_trust: Callable[[Trust], None] = lambda trust: None
-        """Told whom to believe whenever that was read again, for those who were let in before."""
+        self._on_trust = on_trust
 
     @property
     def server(self) -> ssl.SSLContext:
@@ -79,7 +81,7 @@ class TlsContext:
 
         def take_effect() -> None:
             self._loaded = loaded
-            self.on_trust(trust)
+            self._on_trust(trust)
 
         return take_effect
 

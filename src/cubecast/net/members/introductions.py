@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from cubecast.ids import Incarnation, NodeId
 from cubecast.net.links.handshake import Place
 from cubecast.net.members.directory import Directory
-from cubecast.net.security.buckets import Bucket
+from cubecast.net.security.limits import Bucket
 
 TOLD_TO_A_LINK = 4096
 """Places remembered as told; what was told before is told again."""

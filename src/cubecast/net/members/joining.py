@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.ids import Incarnation, NodeId
-from cubecast.net.links.calling import call
-from cubecast.net.links.dialling import advice
+from cubecast.net.links.calling import advice, call
 from cubecast.net.links.handshake import (
     MAGIC,
     OLDEST_VERSION,
@@ -19,9 +18,8 @@ from cubecast.net.links.handshake import (
     Place,
     Refused,
 )
-from cubecast.net.links.tls_dialling import Dialling
-from cubecast.net.members.acquaintances import Members, known_members
-from cubecast.net.members.memory import last_incarnation
+from cubecast.net.links.login import Dialling
+from cubecast.net.members.memory import Members, known_members, last_incarnation
 from cubecast.net.settings.config import NodeConfig
 
 log = logging.getLogger(__name__)

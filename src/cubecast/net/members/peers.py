@@ -7,9 +7,9 @@ of two nodes that dial each other at the same moment the larger id gives way. Fo
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -32,8 +32,8 @@ from cubecast.net.links.handshake import (
     agreed,
     encode,
 )
+from cubecast.net.links.login import for_node
 from cubecast.net.links.slices import Slices
-from cubecast.net.links.tls_dialling import for_node
 from cubecast.net.links.turn import Turn
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.introductions import Elsewhere, Introductions
@@ -61,20 +61,23 @@ _encode_places = msgspec.msgpack.Encoder().encode
 _decode_places = msgspec.msgpack.Decoder(list[Place]).decode
 
 
-@dataclass
-class Events:
-    """What the owner of the links wants to hear."""
+class Events(Protocol):
+    """What the owner of the links is told."""
 
-    packets: Callable[[NodeId, list[bytes]], None]
-    up: Callable[[NodeId], None]
-    down: Callable[[NodeId], None]
-    refused: Callable[[Refused], None]
-    notice: Callable[[str, NodeId | None, str], None] = lambda kind, node, detail: None
-    """What happened to a link, for those who observe."""
-    note: Callable[[NodeId, bytes], None] = lambda node, data: None
-    """What an observing node wants to know or answers."""
-    full: Callable[[NodeId, bool], None] = lambda node, full: None
-    """A peer reads too slowly, or has caught up."""
+    def packets(self, sender: NodeId, frames: list[bytes]) -> None: ...
+    def on_up(self, peer: NodeId) -> None: ...
+    def on_down(self, peer: NodeId) -> None: ...
+    def on_refused(self, refusal: Refused) -> None:
+        """A peer does not accept who we are."""
+
+    def notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+        """What happened to a link, for those who observe."""
+
+    def on_note(self, peer: NodeId, data: bytes) -> None:
+        """What an observing node wants to know or answers."""
+
+    def link_full(self, peer: NodeId, full: bool) -> None:
+        """A peer reads too slowly, or has caught up."""
 
 
 @dataclass
@@ -154,7 +157,7 @@ class Peers:
         if kept:
             self.kept.add(node)
             if node not in self._links and self._dial(node) is None:
-                asyncio.get_running_loop().call_soon(self._events.down, node)
+                asyncio.get_running_loop().call_soon(self._events.on_down, node)
         elif node in self.kept:
             self.kept.discard(node)
             link = self._links.pop(node, None)
@@ -274,7 +277,7 @@ class Peers:
                     log.info("node %s does not answer: %s", node, error, extra={"peer": node})
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._be_quiet(loop.time(), node)
-                    self._events.down(node)
+                    self._events.on_down(node)
                     return
                 await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
                 attempts += 1
@@ -311,7 +314,7 @@ class Peers:
         if isinstance(answer, Refused):
             connection.close()
             if not answer.retry or answer.newest_incarnation >= me.incarnation:
-                self._events.refused(answer)
+                self._events.on_refused(answer)
             raise OSError(answer.reason)
         if self._directory.draws_ids and answer.place.node != node:
             connection.close()
@@ -346,14 +349,14 @@ class Peers:
         log.info("linked to node %s", node, extra={"peer": node})
         self._events.notice("connected", node, "")
         connection.take_over(on_frames, lambda link, error: self._lost(node, link, error))
-        self._events.up(node)
+        self._events.on_up(node)
 
     def _tell_full(self, node: NodeId, link: Connection) -> None:
         """Not at once: this comes in the middle of a write."""
 
         def tell() -> None:
             if self._links.get(node) is link:
-                self._events.full(node, link.is_full)
+                self._events.link_full(node, link.is_full)
 
         asyncio.get_running_loop().call_soon(tell)
 
@@ -369,7 +372,7 @@ class Peers:
             self._events.notice("disconnected", node, str(error or "closed"))
             if node in self.kept:
                 self.kept.discard(node)
-                self._events.down(node)
+                self._events.on_down(node)
             else:
                 self._dial(node)
 
@@ -382,7 +385,7 @@ class Peers:
                 self._goodbye(node)
                 continue
             if frame[1] == NOTE:
-                self._events.note(node, frame[2:])
+                self._events.on_note(node, frame[2:])
                 continue
             try:
                 places = _decode_places(frame[1:])
@@ -404,7 +407,7 @@ class Peers:
         self.left.add(node)
         self._directory.gone(node)
         self._events.notice("left", node, "it said goodbye")
-        asyncio.get_running_loop().call_soon(self._events.down, node)
+        asyncio.get_running_loop().call_soon(self._events.on_down, node)
 
     def _spread(self, news: Iterable[Place]) -> None:
         """Tell everybody we talk to where a node lives."""

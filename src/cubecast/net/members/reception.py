@@ -43,7 +43,16 @@ NO_TLS = "this node speaks TLS only: name the authority of its certificate with 
 
 
 class Reception:
-    def __init__(self, config: NodeConfig, directory: Directory, peers: Peers, security: Security) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        directory: Directory,
+        peers: Peers,
+        security: Security,
+        on_client: Callable[[Connection, ClientGreeting, Visitor], Refused | None],
+        on_refused: Callable[[str, str], None],
+    ) -> None:
+        """`on_client` takes clients over, or says why not; `on_refused` is told of callers that were sent away."""
         self._config = config
         self._protocol = config.signature
         self._directory = directory
@@ -53,11 +62,7 @@ class Reception:
         self._strangers = Strangers(config.limits)
         self._by_connection: dict[Connection, Stranger] = {}
         self.address = config.listen
-        self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
-        """Told of callers that were sent away, for those who observe."""
-        self.on_client: Callable[[Connection, ClientGreeting, Visitor], Refused | None] = lambda *_: Refused(
-            "this node takes no clients", retry=False
-        )
+        self._on_client, self._on_refused = on_client, on_refused
 
     async def open(self) -> Address:
         """Listen; the address that others dial."""
@@ -82,9 +87,9 @@ class Reception:
                 self._strangers,
                 self._security.handshakes,
                 self._stranger,
+                lambda detail: self._on_refused("refused", detail),
                 without_tls=framed(encode(Refused(NO_TLS, retry=False))),
             )
-            self._server.on_refused = lambda detail: self.on_refused("refused", detail)
             return await self._server.open(listen)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self._stranger, listen.host, listen.port, backlog=1024)
@@ -131,7 +136,7 @@ class Reception:
         if stranger is not None and self._strangers.leave(stranger):
             log.info("a caller left without a greeting: %s", error or "closed", extra={"client": connection.label})
             if isinstance(error, RemoteProtocolError):
-                self.on_refused("refused-frame", f"{connection.label}: {error}")
+                self._on_refused("refused-frame", f"{connection.label}: {error}")
 
     def _greeted(self, connection: Connection, frames: list[bytes]) -> None:
         stranger = self._by_connection.get(connection)
@@ -160,7 +165,7 @@ class Reception:
             level = logging.INFO if refusal.retry else logging.WARNING
             log.log(level, "a caller was refused: %.200s", refusal.reason, extra={"client": connection.label})
             kind = "early" if refusal.reason == NOT_READY else "refused"
-            self.on_refused(kind, f"{connection.label}: {refusal.reason}")
+            self._on_refused(kind, f"{connection.label}: {refusal.reason}")
             connection.send(encode(refusal))
             connection.close()
 
@@ -173,7 +178,7 @@ class Reception:
             case JoinRequest():
                 return self._security.objection(connection, opening) or self._offer(connection, opening)
             case ClientGreeting():
-                return self.on_client(connection, opening, visitor) if isinstance(visitor, Visitor) else visitor
+                return self._on_client(connection, opening, visitor) if isinstance(visitor, Visitor) else visitor
 
     def _offer(self, connection: Connection, request: JoinRequest) -> Refused | None:
         me, now = self._directory.me, asyncio.get_running_loop().time()

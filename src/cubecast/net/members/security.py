@@ -11,8 +11,8 @@ from cubecast.ids import NodeId
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.handshake import Greeting, JoinRequest, Refused
 from cubecast.net.members.admission import node_identity, node_objection
-from cubecast.net.security.handshakes import Handshakes
 from cubecast.net.security.identity import Identity
+from cubecast.net.security.limits import Handshakes
 from cubecast.net.security.policy import OPEN, Policy
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.exposure import is_loopback
@@ -20,6 +20,7 @@ from cubecast.protocol.families import find
 
 if TYPE_CHECKING:
     from cubecast.net.links.tls import Pages, TlsContext
+    from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -36,14 +37,19 @@ OPEN_TO_ALL = (
 class Security:
     """`security.policy.authenticate(credentials)` gives a principal; `principal.may(action, topic)` decides."""
 
-    def __init__(self, config: NodeConfig) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: NodeConfig,
+        on_policy: Callable[[Policy], None] = lambda policy: None,
+        on_trust: Callable[["Trust"], None] = lambda trust: None,
+    ) -> None:
+        """`on_policy` is told of every new policy, for those who were let in by the old one; `on_trust` whom to believe
+        whenever certificates were read again."""
+        self._config, self._on_policy, self._on_trust = config, on_policy, on_trust
         self.policy = self._load_policy()
         self.tls = self._load_tls()
         self.handshakes = Handshakes()
         """Those of all doors of this node together."""
-        self.on_policy: Callable[[Policy], None] = lambda policy: None
-        """Told of every new policy, for those who were let in by the old one."""
 
     def settled(self, config: NodeConfig) -> NodeConfig:
         """The configuration with the id the certificate names; BadInput if it forbids the one asked for."""
@@ -79,7 +85,7 @@ class Security:
                 new_certificates()
             if policy.enabled:
                 self.policy = policy
-                self.on_policy(policy)
+                self._on_policy(policy)
 
         return take_effect
 
@@ -114,12 +120,12 @@ class Security:
             return None
         from cubecast.net.links.tls import TlsContext  # brings a library along that others do without
 
-        return TlsContext(self._config.tls, self._config.cluster)
+        return TlsContext(self._config.tls, self._config.cluster, self._on_trust)
 
     def _load_policy(self) -> Policy:
         path = self._config.policy
         if path is None:
             return OPEN
-        from cubecast.net.security.policy_file import load_policy  # brings a library along that others do without
+        from cubecast.net.security.policy import load_policy  # brings a library along that others do without
 
         return load_policy(path, self._config.cluster)

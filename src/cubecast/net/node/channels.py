@@ -81,7 +81,7 @@ class Channels:
         self._names = {key: one for key, one in self._names.items() if one.name != name}
         return True
 
-    # Publishing
+        # Publishing
 
     def advertise(self, topic: Topic, where: str | None, outgoing: dict[Topic, Outgoing], budget: int) -> None:
         """BadInput for what is no filter, or another promise than before."""

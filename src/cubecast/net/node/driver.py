@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.links.turn import Turn
+from cubecast.net.node.deferral import Deferred
+from cubecast.net.node.tracing import Journalling
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import (
     Acknowledged,
@@ -97,6 +99,31 @@ class Listener(Protocol):
     def on_reincarnated(self, incarnation: int) -> None: ...
 
 
+class Owner(Protocol):
+    """Who the driver's machine belongs to, as the driver tells it."""
+
+    def on_broken(self, error: Exception) -> None:
+        """A step failed; nothing is done any more."""
+
+    def on_suspect(self, peer: NodeId | None) -> None:
+        """The machine holds a peer faulty."""
+
+    def on_link(self, peer: NodeId, kept: bool) -> None:
+        """Does the machine want to keep a connection to this peer?"""
+
+    def introduce(self, peers: tuple[NodeId, ...], mentioned: Iterable[NodeId]) -> None:
+        """What is sent to these peers next speaks of others."""
+
+
+class Unowned:
+    """For a machine on its own."""
+
+    def on_broken(self, error: Exception) -> None: ...
+    def on_suspect(self, peer: NodeId | None) -> None: ...
+    def on_link(self, peer: NodeId, kept: bool) -> None: ...
+    def introduce(self, peers: tuple[NodeId, ...], mentioned: Iterable[NodeId]) -> None: ...
+
+
 class Driver:
     def __init__(
         self,
@@ -109,7 +136,10 @@ class Driver:
         deferral_budget: int,
         journal: "Journal | None" = None,
         recorder: "InputLog | None" = None,
+        owner: Owner | None = None,
+        watcher: Callable[[], None] | None = None,
     ) -> None:
+        """`watcher` is called after each step, until it is taken away, while steps may end what is waited for."""
         self.machine = machine
         self.inspector = family.inspect(machine)
         self.codec = codec_of(family)
@@ -118,33 +148,21 @@ class Driver:
         self._listener = listener
         self._send = send
         self._turn = turn
-        self._journal = journal
+        self.journalling = Journalling(journal, self.inspector, self._encode)
         self._recorder = recorder
         self._introduces = family.population.draws_ids
-        self.introduce: Callable[[tuple[NodeId, ...], Iterable[NodeId]], None] = lambda peers, mentioned: None
-        """Told whom packets speak of, before they are sent to these peers."""
         self.meter: Meter | None = None
         """Counts what happens, while an observer is there."""
+        self.watcher = watcher
+        self._owner: Owner = Unowned() if owner is None else owner
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
-        self._deferred: dict[Topic, dict[tuple[NodeId, MessageId], bytes]] = {}
-        self.deferral_budget = deferral_budget
-        self.deferred_bytes = 0
-        """Of publications that wait outside the machine for subscribers that read slowly."""
-        self.deferrals_refused = 0
-        """Publications for which there was no room to wait; they are sent again."""
+        self.deferred = Deferred(deferral_budget)
         self._relays = hasattr(machine, "on_reader")
         """It goes on while subscribers here do not read."""
         self._stopped = False
         self._inputs: deque[tuple[str, float, tuple[Any, ...]]] = deque()
         self._is_busy = False
-        self.on_broken: Callable[[Exception], None] = lambda error: None
-        """Told when a step failed; nothing is done any more."""
-        self.on_suspect: Callable[[NodeId | None], None] = lambda peer: None
-        self.on_link: Callable[[NodeId, bool], None] = lambda peer, kept: None
-        """Told which peers the machine wants to keep a connection to."""
-        self.watcher: Callable[[], None] | None = None
-        """Called after each step, while a caller waits for what steps bring about."""
 
     # Inputs
 
@@ -158,9 +176,9 @@ class Driver:
             for frame in frames:
                 packet = self._decode(frame)
                 packet.born = now
-                if self._deferred and (held_by := self._held_by(packet)) is not None:
-                    self._defer(held_by, sender, packet, frame)
-                elif self._is_busy or self._journal or self._recorder or self.watcher:
+                if self.deferred.by_topic and (held_by := self.deferred.held_by(packet)) is not None:
+                    self.deferred.add(held_by, sender, packet, frame)
+                elif self._is_busy or self.journalling.journal or self._recorder or self.watcher:
                     self._input("packet", now, sender, packet)
                 else:
                     self._take(now, sender, packet)
@@ -190,7 +208,7 @@ class Driver:
         log.critical("this node stops, because a step of its protocol failed", exc_info=error)
         self._inputs.clear()
         self.stop()
-        self.on_broken(error)
+        self._owner.on_broken(error)
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of the machine's other entry points."""
@@ -219,8 +237,8 @@ class Driver:
         effects = (
             self._ask(name, now, arguments) if recorder is None else recorder.step(self._ask, name, now, arguments)
         )
-        if self._journal is not None:
-            self._record(self._journal, name, now, arguments, effects)
+        if self.journalling.journal is not None:
+            self._record(name, now, arguments, effects)
         if self.meter is not None:
             self.meter.step(name, now, arguments, effects)
         self._apply(now, effects)
@@ -232,6 +250,14 @@ class Driver:
             return self.machine.on_packet(now, *arguments)
         return self.machine.handle(now, INPUTS[name](*arguments))
 
+    def _record(self, name: str, now: float, arguments: tuple[Any, ...], effects: Effects) -> None:
+        """On disk before anybody acts on it."""
+        if name == "packet":
+            sender, packet = arguments
+            self.journalling.packet(now, sender, packet, effects)
+        else:
+            self.journalling.step(now, INPUTS[name](*arguments), effects)
+
     def stop(self) -> None:
         self._stopped = True
         for handle in self._timers.values():
@@ -241,96 +267,31 @@ class Driver:
             self._recorder.close()
             self._recorder = None
 
-    @property
-    def is_journalling(self) -> bool:
-        return self._journal is not None
-
-    def begin_journal(self, journal: "Journal") -> None:
-        """In the middle of this life; whatever happens from now on is written."""
-        journal.began_late(monotonic(), self.inspector.published(), self.inspector.reached())
-        self._journal = journal
-
-    def end_journal(self, *, at_rest: bool, switched_off: bool = False) -> None:
-        """The history ends here, even if the node goes on, which `switched_off` says it does."""
-        journal, self._journal = self._journal, None
-        if journal is not None:
-            try:
-                if switched_off:
-                    journal.switched_off(monotonic())
-                else:
-                    journal.ended(monotonic(), at_rest=at_rest)
-            except OSError as error:
-                log.error("the journal has no end, its trace cannot be judged: %s", error)
-
-    def _lose_journal(self, error: OSError) -> None:
-        """A full disk is no reason to stop serving: the history ends in the middle, the node goes on."""
-        journal, self._journal = self._journal, None
-        if journal is not None:
-            log.error("the journal ends here, its trace cannot be judged; the node goes on without: %s", error)
-            try:
-                journal.abandon()
-            except OSError as another:
-                log.error(
-                    "that journal could not be marked as lost; remove it before a trace is collected: %s", another
-                )
-
-    def drop_journal(self) -> None:
-        journal, self._journal = self._journal, None
-        if journal is not None:
-            journal.drop()
-
-    # A subscriber that reads slowly: its topic's publications wait outside the machine, unacknowledged, so that the
-    # windows of their publishers close. What does not fit the budget is forgotten here and sent again by them.
+    # A subscriber that reads slowly
 
     def hold_back(self, topic: Topic) -> None:
         if self._relays:
             self.call("on_reader", topic, False)
-            return
-        self._deferred.setdefault(topic, {})
+        else:
+            self.deferred.hold(topic)
 
     def let_through(self, topic: Topic) -> None:
         if self._relays:
             self.call("on_reader", topic, True)
             return
-        waiting = self._deferred.pop(topic, {})
-        while waiting and topic not in self._deferred:
-            key = next(iter(waiting))
-            frame = waiting.pop(key)
-            self.deferred_bytes -= len(frame)
+        for sender, frame in self.deferred.released(topic):
             try:
                 packet, now = self._decode(frame), monotonic()
                 packet.born = now
-                self._input("packet", now, key[0], packet)
+                self._input("packet", now, sender, packet)
             except RemoteProtocolError as error:  # of the peer's making, and not for the reader who made room
-                about = {"peer": key[0], "topic": topic}
-                log.warning("a publication from node %s that had to wait was refused: %s", key[0], error, extra=about)
-        if waiting:
-            # The first ones filled the subscriber up again.
-            self._deferred[topic] = waiting | self._deferred[topic]
-
-    @property
-    def held_back(self) -> dict[Topic, int]:
-        """Per topic, the publications that wait outside the machine."""
-        return {topic: len(waiting) for topic, waiting in sorted(self._deferred.items())}
+                about = {"peer": sender, "topic": topic}
+                log.warning("a publication from node %s that had to wait was refused: %s", sender, error, extra=about)
 
     def link_full(self, peer: NodeId, full: bool) -> None:
         """The connection to this peer takes no more for now, or does again."""
         if hasattr(self.machine, "on_link_full"):
             self.call("on_link_full", peer, full)
-
-    def _held_by(self, packet: Any) -> Topic | None:
-        """The topic because of which it has to wait."""
-        return next((one.topic for one in packet.carried() if one.topic in self._deferred), None)
-
-    def _defer(self, topic: Topic, sender: NodeId, packet: Any, frame: bytes) -> None:
-        """Keep the bytes only, and once: what is not acknowledged comes again and again."""
-        waiting, key = self._deferred[topic], (sender, packet.carried()[0].first)
-        growth = len(frame) - len(waiting.get(key, b""))
-        if self.deferred_bytes + growth <= self.deferral_budget:
-            self.deferred_bytes += growth
-            waiting[key] = frame
-        else:
-            self.deferrals_refused += 1
 
     # Effects
 
@@ -350,7 +311,7 @@ class Driver:
                 if frame is None:
                     frame = packet.frame = self._encode(packet)
                 if self._introduces and (mentioned := packet.mentions()):
-                    self.introduce(effect.peers, mentioned)
+                    self._owner.introduce(effect.peers, mentioned)
                 if len(frame) <= MAX_PACKET_BYTES:
                     self._send(effect.peers, frame)
                 else:  # the peer that got it would hang up, again and again
@@ -371,9 +332,9 @@ class Driver:
                 if self._frees_by_release:
                     listener.on_acknowledged(topic, counter)
             case Link(peer):
-                self.on_link(peer, True)
+                self._owner.on_link(peer, True)
             case Unlink(peer):
-                self.on_link(peer, False)
+                self._owner.on_link(peer, False)
             case SetTimer(timer, at):
                 self._set_timer(timer, at)
             case Failed(topic, _, count, reason):
@@ -392,25 +353,11 @@ class Driver:
             case CancelTimer(timer):
                 self._cancel_timer(timer)
             case Observe("suspect", _, _, peer):
-                self.on_suspect(peer)
+                self._owner.on_suspect(peer)
             case Cut() | Unsubscribed() | Observe() | Send() | Deliver() | Published():
                 pass  # of interest to the trace only, or applied already
             case _:
                 assert_never(effect)
-
-    def _record(self, journal: "Journal", name: str, now: float, arguments: tuple[Any, ...], effects: Effects) -> None:
-        """On disk before anybody acts on it."""
-        for effect in effects:
-            if isinstance(effect, Send) and effect.packet.frame is None:
-                effect.packet.frame = self._encode(effect.packet)
-        try:
-            if name == "packet":
-                sender, packet = arguments
-                journal.packet(now, sender, packet, effects)
-            else:
-                journal.step(now, INPUTS[name](*arguments), effects)
-        except OSError as error:
-            self._lose_journal(error)
 
     def _set_timer(self, timer: Hashable, at: float) -> None:
         self._cancel_timer(timer)

@@ -91,7 +91,8 @@ NOBODY: Final = Audience()
 class Subscriptions:
     """Local subscriptions by number and by topic."""
 
-    def __init__(self) -> None:
+    def __init__(self, withholds: Callable[[Topic], bool] = lambda topic: False) -> None:
+        """`withholds`: is nobody to be told yet that something may be missing?"""
         self._all: dict[int, Subscription] = {}
         self._wild: dict[int, Subscription] = {}
         """Those with wildcards, to be asked about each new topic."""
@@ -102,8 +103,7 @@ class Subscriptions:
         self._paused = 0
         self._confirmed: set[Topic] = set()
         self._reopening: set[Topic] = set()
-        self.withholds: Callable[[Topic], bool] = lambda topic: False
-        """Are subscribers not to be told yet that something may be missing?"""
+        self._withholds = withholds
 
     # Coming and going
 
@@ -210,7 +210,7 @@ class Subscriptions:
         self._confirmed.add(topic)
         if topic in self._reopening:
             self._reopening.discard(topic)
-            if not self.withholds(topic):
+            if not self._withholds(topic):
                 self.gap(GapNotice(topic, (), COMPLETE))
         for subscription in self.by_topic.get(topic, NOBODY).everybody():
             self.check_ready(subscription)

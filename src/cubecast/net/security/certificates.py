@@ -24,8 +24,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from cubecast.errors import BadInput
 from cubecast.ids import NodeId
+from cubecast.net.security.credentials import check_name
 from cubecast.net.security.identity import client_uri, node_uri
-from cubecast.net.security.tokens import check_name
 
 CA_DAYS, DAYS, MOST_DAYS = 3650, 365, 36_500
 BACKDATED = timedelta(hours=1)

@@ -104,7 +104,7 @@ class NodeConfig:
     traces: Path | None = None
     """Where journals go that are switched on at run time, a directory each; by default `traces` below `data`."""
     inputs: Path | None = None
-    """Where to record the machine's inputs and effects, step by step, for `net.node.replay`."""
+    """Where to record the machine's inputs and effects, step by step, for `net.node.input_log`."""
     data: Path | None = None
     """Where the node remembers its incarnation, and keeps its log."""
     log: tuple[str, ...] = ()

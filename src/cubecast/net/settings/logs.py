@@ -29,14 +29,14 @@ MOST_KINDS = 1024
 Identity = Callable[[], Mapping[str, Any]]
 
 
-def nobody() -> Mapping[str, Any]:
+def unnamed() -> Mapping[str, Any]:
     return {}
 
 
 class Lines(logging.Formatter):
     """`identity` says which node and incarnation speak, at the moment of speaking."""
 
-    def __init__(self, identity: Identity = nobody) -> None:
+    def __init__(self, identity: Identity = unnamed) -> None:
         super().__init__()
         self.identity = identity
 

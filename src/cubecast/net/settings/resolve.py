@@ -1,7 +1,7 @@
 """One configuration out of several sources: options win over the environment, this over the file, it over defaults."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -115,3 +115,36 @@ def missing_files(kind: type, resolved: Resolved[Any]) -> list[str]:
             except OSError as error:
                 found.append(f"{resolved.place(key)}: {key} names {path}, which cannot be read: {error.strerror}")
     return found
+
+
+def check_file(kind: type, sources: Sources, probe: Callable[[Any], object] = lambda config: None) -> list[str]:
+    """A line per problem. A cluster file leaves open which of its nodes reads it: it must be right for each of them.
+
+    `probe` tries what the settings name, as far as that is possible without starting anything, and raises BadInput.
+    """
+    problems: list[str] = []
+    file = sources.file
+    assert file is not None, "a file is checked"
+    try:
+        for options in _readers(kind, file, sources):
+            resolved: Resolved[Any] = resolve(kind, replace(sources, options=options))
+            missing = missing_files(kind, resolved)
+            problems += [one for one in missing if one not in problems]
+            if not missing:
+                probe(resolved.config)
+    except BadSettings as error:
+        problems += error.problems
+    except BadInput as error:
+        text = str(error)
+        problems.append(text if str(file) in text else f"{file}: {text}")
+    return problems
+
+
+def _readers(kind: type, file: Path, sources: Sources) -> list[Mapping[str, tuple[str, Any]]]:
+    """The options of each node that may read the file."""
+    given = {one.key: one.raw for one in from_file(kind, file) if isinstance(one, Given)}
+    peers = given.get("peers")
+    is_known = "node" in given or "node" in sources.options or "CUBECAST_NODE" in sources.environment
+    if not isinstance(peers, dict) or not peers or is_known:
+        return [sources.options]
+    return [{**sources.options, "node": ("[peers]", node)} for node in peers]

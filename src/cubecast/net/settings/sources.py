@@ -1,13 +1,25 @@
 """Where settings are written down: a file, the environment, the command line. Each gives single settings by key."""
 
 import difflib
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_origin
 
+from cubecast.errors import BadInput
 from cubecast.net.settings.fields import leaves, tables
-from cubecast.net.settings.toml_file import read_toml
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """BadInput when it cannot be read or is no TOML."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not valid TOML: {error}") from None
+
 
 PREFIX = "CUBECAST_"
 NOT_SETTINGS = ("CUBECAST_CONFIG", "CUBECAST_TOKEN", "CUBECAST_TOKEN_FILE")

@@ -15,12 +15,14 @@ from cubecast.net.settings.security import Limits
 class Callers:
     """`limits` and `most`, connections in all, are asked for again: both may change while the node lives."""
 
-    def __init__(self, limits: Callable[[], Limits], most: Callable[[], int]) -> None:
+    def __init__(
+        self, limits: Callable[[], Limits], most: Callable[[], int], on_refused: Callable[[str, str], None]
+    ) -> None:
+        """`on_refused` is told of callers that were sent away."""
         self._limits, self._most = limits, most
         self.strangers = Strangers(limits())
         self._silent: dict[asyncio.BaseProtocol, Stranger] = {}
-        self.on_refused: Callable[[str, str], None] = lambda kind, detail: None
-        """Told of callers that were sent away, for those who observe."""
+        self.on_refused = on_refused
 
     def arriving(
         self, handler: asyncio.Protocol, count: Callable[[], int], known: Stranger | None = None

@@ -6,7 +6,7 @@ from heapq import nlargest
 from time import monotonic
 
 from cubecast.net.observe.histogram import Histogram
-from cubecast.net.observe.metadata import PARTS
+from cubecast.net.observe.meter import PARTS
 from cubecast.net.web.observer import Observer
 
 MOST_LABELLED = 20
@@ -51,7 +51,7 @@ def _oldest(seen: Observer) -> float:
 
 def _slow(seen: Observer) -> dict[str, float]:
     """Publications that wait for subscribers that read slowly, per topic."""
-    return {} if seen.driver is None else {topic: float(count) for topic, count in seen.driver.held_back.items()}
+    return {} if seen.driver is None else {topic: float(count) for topic, count in seen.driver.deferred.counts.items()}
 
 
 def _queues(seen: Observer) -> dict[str, float]:
@@ -59,7 +59,7 @@ def _queues(seen: Observer) -> dict[str, float]:
 
 
 def _dropped(seen: Observer) -> dict[str, float]:
-    refused = 0 if seen.driver is None else seen.driver.deferrals_refused
+    refused = 0 if seen.driver is None else seen.driver.deferred.refused
     return {"unreachable": seen.peers.dropped, "slow-subscriber": refused, "not-for-us": seen.meter.discarded}
 
 
@@ -168,7 +168,7 @@ TRAFFIC = (
     Metric(
         "cubecast_deferred_bytes",
         "Their bytes.",
-        lambda seen: 0 if seen.driver is None else seen.driver.deferred_bytes,
+        lambda seen: 0 if seen.driver is None else seen.driver.deferred.bytes,
     ),
 )
 

@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from cubecast import __version__
-from cubecast.net.links.compiled import IS_COMPILED
+from cubecast.net.links.loop import IS_COMPILED
 from cubecast.net.observe.histogram import BOUNDS, Histogram
 from cubecast.net.web.catalogue import CATALOGUE, Metric
 from cubecast.net.web.observer import Observer

@@ -12,11 +12,10 @@ from cubecast.net.links.handshake import Place
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
 from cubecast.net.node.driver import Driver
-from cubecast.net.observe.happenings import Happenings
 from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.latency import Latency
 from cubecast.net.observe.meter import Meter
-from cubecast.net.observe.samples import Samples
+from cubecast.net.observe.recent import Happenings, Samples
 from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.inspector import Standing
 
@@ -31,7 +30,15 @@ LINK_STATES = ("connected", "disconnected", "left")
 class Observer:
     """Between `start` and `stop` it looks at the clock four times a second; the rest is counted as it happens."""
 
-    def __init__(self, config: NodeConfig, directory: Directory, peers: Peers, clients: Clients) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        directory: Directory,
+        peers: Peers,
+        clients: Clients,
+        log_sizes: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        """`log_sizes`: what the durable log says of itself, where there is one; it adds up all its topics."""
         self.config, self.directory, self.peers, self.clients = config, directory, peers, clients
         self.driver: Driver | None = None
         self.happenings = Happenings(time)
@@ -44,8 +51,7 @@ class Observer:
         self.started = time()
         self.lateness = 0.0
         """By how much the event loop was late at most in the last second."""
-        self.log_sizes: Callable[[], Mapping[str, Any]] = dict
-        """What the durable log says of itself, where there is one; it adds up all its topics."""
+        self.log_sizes = log_sizes
         self.log_seen: Mapping[str, Any] = {}
         """What it said when the metrics were asked for last."""
         self._worst = 0.0
@@ -84,8 +90,8 @@ class Observer:
         reasons = []
         if self.lateness > TOO_LATE:
             reasons.append(f"the event loop is {self.lateness:.1f} s late")
-        if self.driver is not None and self.driver.deferred_bytes > self.config.peer_budget // 2:
-            reasons.append(f"{self.driver.deferred_bytes} bytes wait for subscribers that read slowly")
+        if self.driver is not None and self.driver.deferred.bytes > self.config.peer_budget // 2:
+            reasons.append(f"{self.driver.deferred.bytes} bytes wait for subscribers that read slowly")
         return reasons
 
     @property
@@ -94,7 +100,7 @@ class Observer:
 
     @property
     def is_tracing(self) -> bool:
-        return self.driver is not None and self.driver.is_journalling
+        return self.driver is not None and self.driver.journalling.journal is not None
 
     def state(self, place: Place, standings: Mapping[NodeId, Standing]) -> tuple[str, float | None]:
         """Of a member, and since when its link is as it is. A lost link shows at once; that its node is held faulty
@@ -123,7 +129,7 @@ class Observer:
             "held": meter.held_messages,
             "held_bytes": meter.held_bytes,
             "queued": sum(self.peers.queued.values()),
-            "deferred_bytes": 0 if self.driver is None else self.driver.deferred_bytes,
+            "deferred_bytes": 0 if self.driver is None else self.driver.deferred.bytes,
             "clients": len(self.clients),
             "loop_lag": self.lateness,
         }

@@ -1,6 +1,6 @@
 """A node's HTTP server, in the node's own event loop. Off unless it is asked for.
 
-Every area is a module with a function `routes(node)`; `AREAS` is where it is registered.
+Every area is a function that gives the routes of a node; `AREAS` is where it is registered.
 """
 
 import asyncio
@@ -16,9 +16,10 @@ from cubecast.addresses import Address
 from cubecast.errors import BadInput
 from cubecast.net.links.unauthenticated import Stranger
 from cubecast.net.settings.security import Limits
-from cubecast.net.web import api, browser, health, metrics, tracing
+from cubecast.net.web import metrics
 from cubecast.net.web.access import Gate
 from cubecast.net.web.callers import Callers
+from cubecast.net.web.routes import answers_routes, browser_routes, health_routes, trace_routes
 from cubecast.net.web.watched import WatchedNode
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from cubecast.net.links.tls import Pages
 
 AREAS: tuple[Callable[[WatchedNode], list[web.RouteDef]], ...] = (
-    health.routes,
-    api.routes,
+    health_routes,
+    answers_routes,
     metrics.routes,
-    tracing.routes,
-    browser.routes,
+    trace_routes,
+    browser_routes,
 )
 
 MOST_BODY = 64 << 10
@@ -83,8 +84,11 @@ class WebServer:
         self._server: asyncio.Server | TlsListener | None = None
         self._handshakes = node.security.handshakes
         self._limits: Callable[[], Limits] = lambda: node.config.limits
-        self.callers = Callers(self._limits, lambda: node.config.max_clients + node.config.limits.strangers)
-        self.callers.on_refused = lambda kind, detail: node.notice(kind, None, detail)
+        self.callers = Callers(
+            self._limits,
+            lambda: node.config.max_clients + node.config.limits.strangers,
+            lambda kind, detail: node.notice(kind, None, detail),
+        )
         self.address = address
         self.gate = Gate(address, lambda: node.security.policy)
         self._app = web.Application(middlewares=[self._guarded], client_max_size=MOST_BODY)
@@ -129,9 +133,13 @@ class WebServer:
             from cubecast.net.links.listener import TlsListener  # as in `Reception`
 
             self._server = TlsListener(
-                self._tls, self.callers.strangers, self._handshakes, protocol, without_tls=WITHOUT_TLS
+                self._tls,
+                self.callers.strangers,
+                self._handshakes,
+                protocol,
+                lambda detail: self.callers.on_refused("refused", detail),
+                without_tls=WITHOUT_TLS,
             )
-            self._server.on_refused = lambda detail: self.callers.on_refused("refused", detail)
             return await self._server.open(self._asked)
         server = await asyncio.get_running_loop().create_server(protocol, self._asked.host, self._asked.port)
         self._server = server

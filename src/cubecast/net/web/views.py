@@ -10,9 +10,9 @@ from cubecast.errors import BadInput, Closed
 from cubecast.ids import NodeId, Topic
 from cubecast.net.links.handshake import Place
 from cubecast.net.members.directory import Directory
-from cubecast.net.node.chains import Chains
 from cubecast.net.node.driver import Driver
-from cubecast.net.observe.samples import MOST
+from cubecast.net.node.status import Chains
+from cubecast.net.observe.recent import MOST_SAMPLES
 from cubecast.net.web.observer import Observer
 from cubecast.protocol.inspector import Inspector
 
@@ -76,7 +76,7 @@ def topics(observer: Observer) -> dict[str, Any]:
     inspector = driver.inspector
     delivered, published = observer.samples.topic_rates["delivered"], observer.samples.topic_rates["published"]
     known = inspector.describe_topics(_some_topics(inspector, delivered, published))
-    held_back = driver.held_back
+    held_back = driver.deferred.counts
     rows = [
         {
             "topic": name,
@@ -114,7 +114,7 @@ def rates(observer: Observer, last: int) -> dict[str, Any]:
     return {
         "started": observer.started,
         "at": time(),
-        "samples": list(observer.samples.ring)[-max(1, min(last, MOST)) :],
+        "samples": list(observer.samples.ring)[-max(1, min(last, MOST_SAMPLES)) :],
         "totals": observer.samples.totals() | {"reconnects": observer.reconnects},
     }
 
@@ -131,6 +131,6 @@ def held(observer: Observer) -> dict[str, Any]:
         "node": me.node,
         "held": Chains(found, observer.peers, driver).explained(MOST_SHOWN),
         "held_in_all": len(found),
-        "held_back": driver.held_back,
+        "held_back": driver.deferred.counts,
         "waiting": driver.inspector.waiting()[:MOST_SHOWN],
     }

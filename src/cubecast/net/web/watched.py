@@ -11,10 +11,12 @@ from cubecast.net.web.observer import Observer
 
 
 class WatchedNode(Protocol):
-    config: NodeConfig
     security: Security
     clients: Clients
     observer: Observer | None
+
+    @property
+    def config(self) -> NodeConfig: ...
 
     def status(self) -> dict[str, Any]: ...
     def reasons_not_ready(self) -> list[str]: ...

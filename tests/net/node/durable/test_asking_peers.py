@@ -11,9 +11,8 @@ from cubecast.ids import MessageId
 from cubecast.log.reading import History
 from cubecast.net.node.durable import refill
 from cubecast.net.node.durable.catch_up import Returning, fetch_all
-from cubecast.net.node.durable.holding import Holding
 from cubecast.net.node.durable.peer_logs import PeerLog, look
-from cubecast.net.node.durable.refill import Refill, Surroundings
+from cubecast.net.node.durable.refill import Holding, Refill, Surroundings
 from cubecast.net.port.port import GapNotice, Run
 from support.memory_log import MemoryLog
 from support.running import run, until

@@ -10,7 +10,7 @@ from cubecast.api.node import Node
 from cubecast.errors import OutcomeUnknown
 from cubecast.ids import MessageId
 from cubecast.log.segments import segment_path
-from cubecast.net.node.durable.holding import Holding
+from cubecast.net.node.durable.refill import Holding
 from support.cluster import FAST, cluster
 from support.logs import flip
 from support.running import run, until
@@ -50,7 +50,7 @@ def test_what_was_missed_comes_from_a_peers_log_and_what_comes_meanwhile_follows
                 talking.cancel()
                 await asyncio.gather(talking, return_exceptions=True)
                 await one.stable("t")
-                last = one._live.port._outgoing["t"].accepted
+                last = one._live.port.publishing.outgoing["t"].accepted
                 assert await heard(back, last) == list(range(last))
                 assert await heard(back, 300, "u") == list(range(300))
 
@@ -117,12 +117,12 @@ def test_what_no_peer_has_is_a_gap_in_its_place(tmp_path):
 async def deaf_and_dumb(node):
     """It neither hears nor is heard; it goes on all the same."""
     live = node._live
-    packets, send = live._events.packets, live._driver._send
-    live._events.packets, live._driver._send = (lambda *_: None), (lambda *_: None)
+    packets, send = live.life.packets, live.life.driver._send
+    live.life.packets, live.life.driver._send = (lambda *_: None), (lambda *_: None)
     try:
         yield
     finally:
-        live._events.packets, live._driver._send = packets, send
+        live.life.packets, live.life.driver._send = packets, send
 
 
 @pytest.mark.parametrize("has_peer", [True, False], ids=["a peer has it", "nobody has it"])
@@ -163,7 +163,7 @@ def test_who_waits_for_the_disk_when_its_node_comes_back_is_answered(tmp_path):
             await node.publish("t", 0, wait="durable")
             port.recorder.returning.hold()  # as while a log is filled: nothing is recorded
             waiting = asyncio.create_task(node.publish("t", 1, wait="durable"))
-            await until(lambda: port._outgoing["t"].published == 2)
+            await until(lambda: port.publishing.outgoing["t"].published == 2)
             port.on_reincarnated(1)
             with pytest.raises(OutcomeUnknown, match="not known whether"):
                 await waiting

@@ -5,7 +5,7 @@ import pytest
 from cubecast.ids import MessageId
 from cubecast.log.record import Broken, Entry, Packed, decode_frame, frames_of
 from cubecast.log.store import Store
-from cubecast.net.node.durable.packing import LARGE, as_it_came
+from cubecast.net.node.durable.recorder import LARGE, as_it_came
 from cubecast.protocol.cubecast.publication_packets import Direct, Publication
 from support.live_codec import LIVE, decode, encode
 from support.running import run

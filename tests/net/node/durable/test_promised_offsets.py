@@ -8,7 +8,7 @@ import pytest
 from cubecast import Node, connect
 from cubecast.api.envelope import body
 from cubecast.errors import BadInput
-from cubecast.log.identity import IDENTITY
+from cubecast.log.recovery import IDENTITY
 from cubecast.log.schema import DATABASE
 from cubecast.log.store import Store
 from support.cluster import FAST, cluster

@@ -4,8 +4,7 @@ import asyncio
 
 from cubecast.ids import MessageId
 from cubecast.log.reading import History
-from cubecast.net.node.durable.holding import Holding
-from cubecast.net.node.durable.refill import SILENT_FOR, UNCOVERED_FOR, Refill, Surroundings
+from cubecast.net.node.durable.refill import SILENT_FOR, UNCOVERED_FOR, Holding, Refill, Surroundings
 from support.memory_log import MemoryLog
 from support.replays import turns
 from support.running import run, until

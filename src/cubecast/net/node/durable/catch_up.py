@@ -20,9 +20,16 @@ from cubecast.addresses import Address
 from cubecast.errors import CubecastError
 from cubecast.ids import Counter, MessageId, Topic
 from cubecast.log.reading import History
-from cubecast.net.node.durable.holding import Holding
 from cubecast.net.node.durable.peer_logs import PeerLog, look
-from cubecast.net.node.durable.refill import LOOK_EVERY, UNCOVERED_FOR, Incomplete, Publisher, Refill, Surroundings
+from cubecast.net.node.durable.refill import (
+    LOOK_EVERY,
+    UNCOVERED_FOR,
+    Holding,
+    Incomplete,
+    Publisher,
+    Refill,
+    Surroundings,
+)
 from cubecast.net.port.port import COMPLETE, GapNotice
 
 log = logging.getLogger(__name__)

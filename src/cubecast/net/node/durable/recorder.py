@@ -5,21 +5,39 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from cubecast.checksums import checksum
 from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.log.reading import History
+from cubecast.log.record import Packed, make_tuple, pack
 from cubecast.log.store import Store
-from cubecast.net.node.durable.beginnings import open_replay
 from cubecast.net.node.durable.catch_up import Returning
-from cubecast.net.node.durable.packing import as_it_came
 from cubecast.net.node.durable.refill import Surroundings
 from cubecast.net.node.durable.repair import Mender
-from cubecast.net.node.durable.replaying import Replay
+from cubecast.net.node.durable.replaying import Replay, open_replay
 from cubecast.net.port.port import GapNotice, Logged, Port, Sink
 from cubecast.net.port.since import PublisherCut, Since
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import Selection, covers
 from cubecast.wire.codec import Codec
+
+LARGE = 4096
+
+
+def as_it_came(payloads: Sequence[bytes], packet: Any, codec: Codec | None) -> Packed:
+    """A large packet is kept whole: its messages need not be packed again.
+
+    Of a small one that would be mostly names. An own publication is encoded here, before it is sent.
+    """
+    if packet is None or codec is None:
+        return pack(payloads)
+    frame = packet.frame
+    if frame is None:
+        frame = packet.frame = codec.encode(packet)
+    if len(frame) < LARGE:
+        return pack(payloads)
+    return make_tuple(Packed, (len(payloads), frame, checksum(frame), codec.place_of(type(packet), "payloads")))
+
 
 MOST_CHOSEN = 10_000
 """Topics for which it is remembered whether a pattern selects them."""

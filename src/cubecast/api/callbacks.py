@@ -16,7 +16,7 @@ OnBatch = Callable[[Batch], object]
 OnGap = Callable[[Gap], object]
 
 
-class Handover:
+class CallbackSink:
     """A `Sink` that calls functions. What they raise goes to the event loop's exception handler: neither the
     node nor the other subscriptions are to suffer from it."""
 

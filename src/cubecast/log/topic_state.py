@@ -9,7 +9,7 @@ NOTHING = (-1, 0)
 
 
 @dataclass(slots=True)
-class Shelf:
+class LoggedTopic:
     topic: Topic
     first: int = 1
     """The first offset kept."""

@@ -1,9 +1,4 @@
-"""Saying why before hanging up.
-
-The event loop drops what TLS has to say about a handshake that failed, so that the other side would see a connection
-that breaks for no reason. The context given to the loop keeps these words, and they are sent through a second handle of
-the socket. What the other side sent meanwhile is read: closing a socket with unread bytes would take the words back.
-"""
+"""What goes wrong in a TLS handshake: said to the other side before hanging up, and in words for people."""
 
 import asyncio
 import socket
@@ -11,6 +6,34 @@ import ssl
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
+
+_REASONS = {
+    "WRONG_VERSION_NUMBER": "it does not speak TLS",
+    "HTTP_REQUEST": "it speaks HTTP, not TLS",
+    "UNSUPPORTED_PROTOCOL": "it speaks no TLS as new as 1.3",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks no TLS as new as 1.3",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it asks for a certificate",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it showed no certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not believe whoever signed our certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it says that our certificate has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "it says that our certificate is revoked",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it says that our certificate is not valid",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it says that our certificate is not valid",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "it says that our certificate is not for this purpose",
+    "UNEXPECTED_EOF_WHILE_READING": "it hung up during the handshake; does it speak TLS?",
+}
+
+
+def explain(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid: {error.verify_message}".rstrip(".")
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or ""
+        return _REASONS.get(reason, f"TLS failed: {reason.replace('_', ' ').lower() or error}")
+    if isinstance(error, ConnectionError):
+        return "it hung up during the handshake; does it speak TLS?"
+    return str(error) or type(error).__name__
+
 
 LINGER = 1.0
 """Seconds the other side has to take the words and hang up."""

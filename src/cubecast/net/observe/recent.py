@@ -1,16 +1,55 @@
-"""The last minutes, second by second: rates, percentiles, sizes. A ring; nothing in it grows."""
+"""The last minutes of a node: samples of its counters, and what happened that is worth a look. Bounded."""
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cubecast.ids import Topic
+from cubecast.ids import NodeId, Topic
 from cubecast.net.links.connection import Traffic
 from cubecast.net.observe.histogram import Histogram, percentile
 from cubecast.net.observe.meter import Meter
 
-MOST = 300
+MOST_HAPPENINGS = 500
+SAME_WITHIN = 1.0
+"""Seconds in which the same thing again is counted and not listed again."""
+
+
+@dataclass
+class Happening:
+    at: float
+    """Wall-clock time of the first one, in seconds since 1970."""
+    kind: str
+    node: NodeId | None
+    """The other node it is about."""
+    topic: Topic | None
+    detail: str
+    count: int = 1
+
+
+class Happenings:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._list: deque[Happening] = deque(maxlen=MOST_HAPPENINGS)
+        self.counts: Counter[str] = Counter()
+        """Since the node began, by kind."""
+
+    def __call__(self, kind: str, peer: NodeId | None, detail: str, topic: Topic | None = None) -> None:
+        now = self._clock()
+        self.counts[kind] += 1
+        for last in reversed(self._list):
+            if not 0 <= now - last.at <= SAME_WITHIN:
+                break  # or the clock was set back, and what seems to be to come is long over
+            if (last.kind, last.node, last.topic) == (kind, peer, topic):
+                last.count += 1
+                return
+        self._list.append(Happening(now, kind, peer, topic, detail))
+
+    def newest_first(self) -> list[dict[str, Any]]:
+        return [asdict(one) for one in reversed(self._list)]
+
+
+MOST_SAMPLES = 300
 RANKS = {"p50": 0.5, "p99": 0.99}
 MOST_TOPICS = 10_000
 """Topics whose rates are kept; with more, each topic's rate is not said."""
@@ -27,7 +66,7 @@ class _Before:
 class Samples:
     def __init__(self, meter: Meter, traffic: Traffic, latency: Histogram, now: float) -> None:
         self._meter, self._traffic, self._latency = meter, traffic, latency
-        self.ring: deque[dict[str, Any]] = deque(maxlen=MOST)
+        self.ring: deque[dict[str, Any]] = deque(maxlen=MOST_SAMPLES)
         self.topic_rates: dict[str, dict[Topic, float]] = {"delivered": {}, "published": {}}
         """Of the last second; topics without are at rest."""
         self._before = _Before(now, self.totals(), self._counts(), {name: {} for name in self.topic_rates})
