@@ -4,17 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from cubecast.experiments.causal_aggregation import (
-    figure_3_1,
-    figure_4_3,
-    figure_4_4,
-    figure_4_6,
-    figure_4_7,
-    figure_4_9,
-    table_4_1,
-    table_4_2,
-    table_4_3,
-)
+from cubecast.experiments.causal_aggregation import figure_3_1, figures, tables
 from cubecast.experiments.causal_aggregation.figure_3_1 import run_rate_point
 from cubecast.experiments.causal_aggregation.point import run_point
 from cubecast.experiments.causal_aggregation.readings import Reading
@@ -24,7 +14,10 @@ from cubecast.experiments.parallel import Runner
 
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 QUICK_SIZES = SIZES[:5]
-PARTS = (table_4_1, table_4_2, table_4_3, figure_4_3, figure_4_4, figure_4_6, figure_4_7, figure_4_9)
+PARTS = (
+    *(tables.table_4_1, tables.table_4_2, tables.table_4_3),
+    *(figures.figure_4_3, figures.figure_4_4, figures.figure_4_6, figures.figure_4_7, figures.figure_4_9),
+)
 
 
 Runs: TypeAlias = int | Callable[[int], int]
@@ -57,4 +50,4 @@ def run_rates(runs: Runs, seed: int, runner: Runner, sizes: Sequence[int] = SIZE
 
 def all_findings(rates: Results, results: Results) -> list[Finding]:
     """Every claim that the sizes at hand allow to judge, in the chapter's order."""
-    return [*figure_3_1.findings(rates), *chain.from_iterable(part.findings(results) for part in PARTS)]
+    return [*figure_3_1.findings(rates), *chain.from_iterable(part(results) for part in PARTS)]

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from cubecast.experiments.causal_aggregation import figure_4_9
+from cubecast.experiments.causal_aggregation import figures
 from cubecast.experiments.causal_aggregation.chapter import run_chapter
-from cubecast.experiments.causal_aggregation.figure_4_4 import change
+from cubecast.experiments.causal_aggregation.figures import change
 from cubecast.experiments.causal_aggregation.readings import READINGS
 from cubecast.experiments.causal_aggregation.results import Results, percent, share
-from cubecast.experiments.causal_aggregation.table_4_1 import reduction
-from cubecast.experiments.causal_aggregation.table_4_2 import NODES as MIDDLE
+from cubecast.experiments.causal_aggregation.tables import MIDDLE, reduction
 from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Evidence, Explanation
 from cubecast.experiments.parallel import Runner
@@ -50,7 +49,7 @@ def _of_small_sizes(results: Results) -> Iterator[tuple[str, Explanation]]:
         )
     larger = [nodes for nodes in results.sizes if nodes >= 64]
     if larger:
-        fewer = min(figure_4_9.fewer(results, nodes)[0] for nodes in larger)
+        fewer = min(figures.fewer(results, nodes)[0] for nodes in larger)
         yield (
             "CAB-F49",
             Explanation(

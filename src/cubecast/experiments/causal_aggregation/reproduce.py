@@ -2,9 +2,9 @@
 
 from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, all_findings, run_chapter, run_rates
 from cubecast.experiments.causal_aggregation.explanations import explanations
-from cubecast.experiments.causal_aggregation.figure_4_5 import latencies, latencies_of_pairs, one_tree_or_many
+from cubecast.experiments.causal_aggregation.figures import latencies, latencies_of_pairs, one_tree_or_many
 from cubecast.experiments.causal_aggregation.readings import CHOSEN, PUBLISHED
-from cubecast.experiments.causal_aggregation.table_4_1 import curves
+from cubecast.experiments.causal_aggregation.tables import savings_by_size
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Ledger
 from cubecast.experiments.parallel import Runner
@@ -29,7 +29,7 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         ledger=Ledger(all_findings(rates, chosen), explanations(chosen, runner, effort.seed), claims_of(NAME)),
         beside={PUBLISHED.name: Ledger(all_findings(rates, published))},
         series={
-            "Table 4.1": curves({CHOSEN.name: chosen, PUBLISHED.name: published}),
+            "Table 4.1": savings_by_size({CHOSEN.name: chosen, PUBLISHED.name: published}),
             "Figure 4.4": latencies(chosen),
             "Figure 4.5": latencies_of_pairs(chosen),
             "Figures 4.8 and 4.9": one_tree_or_many(chosen),
