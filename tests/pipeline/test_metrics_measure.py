@@ -13,7 +13,7 @@ from cubecast.pipeline.metrics.measure import measure
 from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.metrics.source import read_events, read_headers
 from cubecast.pipeline.staging import find_runs
-from cubecast.report.metric_tables import metric_tables
+from cubecast.report.tables import metric_tables
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_directory
 from cubecast.trace.event import RunInfo

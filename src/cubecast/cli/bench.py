@@ -36,7 +36,7 @@ def bench(context: click.Context, nodes: int, messages: int, size: int, data: Pa
     from cubecast.experiments.live_load.checker import smallest_payload
     from cubecast.experiments.live_load.cluster import measure, measure_messages
     from cubecast.experiments.live_load.load import Load
-    from cubecast.report.bench_tables import print_bench
+    from cubecast.report.tables import print_bench
 
     size = max(size, smallest_payload(nodes))
     each = max(1, messages // nodes)

@@ -1,4 +1,4 @@
-"""What the commands that talk to a running node share."""
+"""What the commands that talk to a running node share: addresses, credentials, filters."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,13 @@ import click
 
 from cubecast.api.connect import Connecting, connect
 from cubecast.cli.common import complain_of_warnings
+from cubecast.errors import BadInput
 from cubecast.net.gateway.client import complain
 from cubecast.net.links.login import Login, from_environment
 from cubecast.net.settings.security import TlsSettings
+from cubecast.protocol.filters import parse
+
+# What the commands that talk to a running node share
 
 DEFAULT_NODE = "127.0.0.1:7400"
 
@@ -74,3 +78,22 @@ def login(
     if token_file is not None:
         given = {"token_file": token_file}
     return Login(tls=tls, key_file=key_file, name=principal, **given)
+
+
+# The filter of `sub` and `serve`
+
+where_option = click.option(
+    "--where",
+    "filter_text",
+    metavar="FILTER",
+    help="Only messages whose headers match, such as \"price >= 10 and region in ('eu', 'us')\".",
+)
+
+
+def check_filter(text: str | None) -> None:
+    """Before any node is asked."""
+    if text is not None:
+        try:
+            parse(text)
+        except BadInput as error:
+            raise BadInput(f"--where: {error}") from None

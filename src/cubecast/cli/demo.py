@@ -32,7 +32,7 @@ def demo(
     Takes about 20 s on two cores; with --master or --conf Spark judges, half a minute more.
     """
     from cubecast.experiments.demo import DAMAGED, TRACE, run_demo
-    from cubecast.report.demo_tables import demo_tables
+    from cubecast.report.tables import demo_tables
 
     with stages("demonstration") as tell:
         say = tell if errors.is_terminal else errors.print

@@ -10,7 +10,7 @@ from cubecast.cli.progress import stages
 from cubecast.cli.screen import errors, output
 from cubecast.log.check import check_log, list_topics
 from cubecast.report.log_export import export_lines
-from cubecast.report.log_tables import print_log
+from cubecast.report.tables import print_log
 
 LS_EXAMPLE = """
 \b

@@ -39,8 +39,8 @@ def metrics(
 
     Exit code 0: all runs are measured, 2: bad input, at least for some of the runs.
     """
-    from cubecast.report.metric_tables import metric_tables
     from cubecast.report.small_or_spark import SparkIfAsked, measure_traces
+    from cubecast.report.tables import metric_tables
 
     with stages("looking at the traces") as tell:
         found = measure_traces(directories, SparkIfAsked(master, conf), tell, out)

@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from cubecast.api.message import Message
-from cubecast.cli.client_options import client_options, connecting
+from cubecast.cli.client_options import check_filter, client_options, connecting, where_option
 from cubecast.cli.common import complain
-from cubecast.cli.filters import check_filter, where_option
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.links.loop import run
 from cubecast.patterns import check_pattern

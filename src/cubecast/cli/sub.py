@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from cubecast.api.message import Gap
-from cubecast.cli.client_options import client_options, connecting
+from cubecast.cli.client_options import check_filter, client_options, connecting, where_option
 from cubecast.cli.common import complain, print_json, say
-from cubecast.cli.filters import check_filter, where_option
 from cubecast.cli.messages import as_json, as_text
 from cubecast.net.links.loop import run
 from cubecast.net.port.since import parse

@@ -55,7 +55,7 @@ def swarm(
     """
     from cubecast.experiments import swarm as experiment
     from cubecast.experiments.live_faults.swarm import verified_with_spark
-    from cubecast.report.swarm import swarm_table
+    from cubecast.report.tables import swarm_table
     from cubecast.sim.schedule import Schedule
 
     if exhaustive is not None:

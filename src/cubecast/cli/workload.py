@@ -181,7 +181,7 @@ def overlays(
     """StaN over a subscription TABLE of any size: links before and after, and what the overlays are like."""
     from cubecast.experiments.stan.overlays import write_overlays
     from cubecast.experiments.stan.spark_rounds import Rounds
-    from cubecast.report.workload_tables import overlays_table
+    from cubecast.report.tables import overlays_table
 
     rules = Rounds(rounds, ttl, loss, repair, seed, view, measured, starts, every_round)
     if not table.exists():
@@ -227,7 +227,7 @@ def publications(
 
 
 def show(facts: dict[str, Any], as_json: bool) -> None:
-    from cubecast.report.workload_tables import degrees_table
+    from cubecast.report.tables import degrees_table
 
     if as_json:
         print_json(facts)

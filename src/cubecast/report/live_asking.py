@@ -1,12 +1,16 @@
-"""Asking several living nodes at once what they say about themselves."""
+"""Asking several living nodes at once what they say about themselves, and switching their tracing on and off."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cubecast.api.connect import Connecting
 from cubecast.errors import CubecastError
+from cubecast.net.links.login import NOTHING, Login
+from cubecast.net.web.asking import http_address, switch_trace
+
+# Asking several living nodes at once what they say about themselves
 
 GRACE = 1.0
 """Seconds a node gets to answer besides those to connect, which end with a reason."""
@@ -37,3 +41,19 @@ async def ask_each(addresses: Iterable[str], connect: Connect, timeout: float) -
     await asyncio.gather(*map(ask, asked))
     said.statuses = {address: said.statuses[address] for address in asked if address in said.statuses}
     return said
+
+
+# Tracing switched on and off at several living nodes
+
+
+async def switch_each(
+    nodes: Sequence[str], connect: Connect, timeout: float, run: str | None, login: Login = NOTHING
+) -> list[dict[str, Any]]:
+    """One after the other; the first that refuses ends it, with what was switched before left as it is."""
+    done = []
+    for node in nodes:
+        async with connect(node) as client:
+            status = await client.status()
+        said = await switch_trace(http_address(status["http"], node), run, timeout, login)
+        done.append({"node": status["node"], "address": node} | said)
+    return done

@@ -1,10 +1,13 @@
-"""Figures and verdicts as tables for people."""
+"""What commands print for people: figures, verdicts, metrics, workloads, logs, benchmarks, swarms, demonstration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+# Figures and verdicts as tables for people
 
 _DISTRIBUTIONS = {
     "reception_latency": "reception latency, u.t.",
@@ -13,7 +16,16 @@ _DISTRIBUTIONS = {
     "barrier_size": "barrier size, entries",
     "queue_length": "output queue, packets",
 }
-_COUNTS = ("published", "packets", "messages_sent", "bytes", "deliveries", "duplicates", "false_positives", "refused")
+_RUN_COUNTS = (
+    "published",
+    "packets",
+    "messages_sent",
+    "bytes",
+    "deliveries",
+    "duplicates",
+    "false_positives",
+    "refused",
+)
 
 
 def figures_table(figures: Mapping[str, Any]) -> Table:
@@ -26,7 +38,7 @@ def figures_table(figures: Mapping[str, Any]) -> Table:
     for name, label in _DISTRIBUTIONS.items():
         table.add_row(label, *(f"{figures[name][part]:,.2f}" for part in ("mean", "p50", "p99", "max")))
     table.add_section()
-    for name in _COUNTS:
+    for name in _RUN_COUNTS:
         table.add_row(name.replace("_", " "), f"{figures[name]:,}")
     return table
 
@@ -116,3 +128,242 @@ def _short(value: float | str | None) -> str:
     if value is None:
         return "–"
     return value if isinstance(value, str) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
+
+
+# Metrics of traces as tables for people
+
+DISTRIBUTIONS = (
+    *("reception_latency", "delivery_latency", "holding_time", "completion_latency", "subscription_latency", "hops"),
+    *("barrier_size", "vector_size", "vector_changed", "messages_per_packet", "bytes_per_packet"),
+    *("queue_length", "transit_time", "node_queue_mean", "node_held_max", "node_packets_sent"),
+)
+PARTS = ("mean", "std", "ci99", "p50", "p90", "p99", "max")
+OVER_RUNS = ("runs", "mean", "std", "ci99", "min", "max")
+COUNTS = (
+    *("published", "deliveries", "packets", "messages_sent", "bytes", "packets_per_publication"),
+    *("duplicates", "false_positives", "relays", "lost_packets", "packets_sent_gini", "packets_sent_max_over_mean"),
+)
+
+
+def metric_tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
+    """One table per run, and one over runs if any setting has several."""
+    for run in metrics["runs"]:
+        yield run_table(run)
+    several = shown_over_runs(metrics["over_runs"])
+    if several:
+        yield over_runs_table(several)
+
+
+def shown_over_runs(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of settings with several runs, what is worth a line."""
+    return [row for row in rows if row["runs"] > 1 and row["metric"] in (*DISTRIBUTIONS, *COUNTS)]
+
+
+def run_table(run: Mapping[str, Any]) -> Table:
+    table = Table(title=f"{run['run']} · {run['protocol']} · times in {run['clock_unit']}", title_justify="left")
+    _columns(table, PARTS)
+    for name in DISTRIBUTIONS:
+        if name in run:
+            table.add_row(name.replace("_", " "), *(_number(run[name][part]) for part in PARTS))
+    table.add_section()
+    for name in COUNTS:
+        table.add_row(name.replace("_", " "), _number(run.get(name)))
+    return table
+
+
+def over_runs_table(rows: list[Mapping[str, Any]]) -> Table:
+    table = Table(title="over runs of the same setting", title_justify="left")
+    _columns(table, OVER_RUNS)
+    setting = rows[0]["setting"]
+    for row in rows:
+        if row["setting"] != setting:
+            table.add_section()
+            setting = row["setting"]
+        table.add_row(row["metric"].replace("_", " "), *(_number(row[part]) for part in OVER_RUNS))
+    return table
+
+
+def _columns(table: Table, headings: tuple[str, ...]) -> None:
+    table.add_column("")
+    for heading in headings:
+        table.add_column("± 99 %" if heading == "ci99" else heading, justify="right")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+# Subscription workloads as tables for people
+
+_DEGREES = {"subscribers_per_topic": "subscribers per topic", "subscriptions_per_user": "subscriptions per user"}
+
+
+def degrees_table(facts: Mapping[str, Any]) -> Table:
+    """Sizes, both degree distributions with their power laws, and the correlation of topics."""
+    title = f"{facts['topics']:,} topics · {facts['users']:,} users · {facts['subscriptions']:,} subscriptions"
+    table = Table(title=title, caption=_correlation(facts["correlation"]), title_justify="left", caption_justify="left")
+    for heading in ("", "mean", "max", "exponent", "from", "distance"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, label in _DEGREES.items():
+        degrees, law = facts[name], facts[name]["power_law"]
+        exponent = f"{law['exponent']:.2f} ± {law['error']:.2f}"
+        numbers = (f"{degrees['mean']:,.1f}", f"{degrees['max']:,}", exponent, f"{law['least']:,}")
+        table.add_row(label, *numbers, f"{law['distance']:.3f}")
+    return table
+
+
+def overlays_table(facts: Mapping[str, Any]) -> Table:
+    """Links of a process and the shape of its overlays, before and after."""
+    links = list(facts["links"].items())
+    title = f"{facts['users']:,} users · {facts['subscriptions']:,} subscriptions · StaN, {links[-1][0]} rounds"
+    caption = (
+        f"{facts['improved']:.1%} of the users lose more than 40 % of their links; "
+        f"the graphs are those of {facts['overlays']['before']['topics']:,} topics"
+    )
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    for heading in ("", "before", "after"):
+        table.add_column(heading, justify="right" if heading else "left")
+    table.add_row("links of a user", f"{links[0][1]:,.1f}", f"{links[-1][1]:,.1f}")
+    table.add_row("links, topic by topic", *[f"{facts['logical_links']:,.1f}"] * 2)
+    before, after = facts["overlays"]["before"], facts["overlays"]["after"]
+    for name, label in (("clustering", "clustering"), ("path", "path length"), ("diameter", "diameter, at least")):
+        table.add_row(label, f"{before[name]:.3f}", f"{after[name]:.3f}")
+    for name, label in (("weakly", "hang together"), ("strongly", "all reach all")):
+        table.add_row(label, f"{before[name]:.1%}", f"{after[name]:.1%}")
+    return table
+
+
+def _correlation(correlation: Mapping[str, Any]) -> str:
+    if correlation["mean"] is None:
+        return "too few topics to correlate"
+    low, high = correlation["interval"] or (correlation["mean"],) * 2
+    mean = f"{correlation['mean']:.4f} (95 %: {low:.4f} to {high:.4f})"
+    return f"mean correlation of topics {mean} over {correlation['pairs']:,} pairs"
+
+
+# What a log holds, as a table for people
+
+DAY = len("2026-01-31")
+
+
+def print_log(console: Console, report: Mapping[str, Any]) -> None:
+    table = Table(title=report["path"], title_justify="left")
+    table.add_column("topic", overflow="fold")
+    for heading in ("first", "last", "messages", "bytes", "from", "to"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    is_damaged = any(one["damage"] for one in report["topics"])
+    if is_damaged:
+        table.add_column("damaged", justify="right", no_wrap=True)
+    for one in report["topics"]:
+        numbers = [f"{one[name]:,}" for name in ("first", "last", "messages", "bytes")]
+        damage = [str(len(one["damage"]) or "")] if is_damaged else []
+        table.add_row(one["topic"], *numbers, *_times(one["since"], one["until"]), *damage)
+    console.print(table)
+
+
+def _times(since: float | None, until: float | None) -> tuple[str, str]:
+    """The day is said once where it is the same: a table with two of them is too wide for most terminals."""
+    first, last = _time(since), _time(until)
+    return first, last[DAY + 1 :] if first[:DAY] == last[:DAY] else last
+
+
+def _time(at: float | None) -> str:
+    return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+# The live benchmark's figures for people
+
+
+def print_bench(console: Console, result: Mapping[str, Any]) -> None:
+    table = Table(title=f"{result['nodes']} nodes, messages of {result['size']} bytes, every delivery checked")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_row("messages published", f"{result['messages']:,}")
+    table.add_row("deliveries per second", f"{result['deliveries_per_second']:,}")
+    table.add_row("latency at 100 messages/s each, p50", f"{result['latency']['p50']:.3f} ms")
+    table.add_row("latency at 100 messages/s each, p99", f"{result['latency']['p99']:.3f} ms")
+    table.add_row("out of order", f"{result['order_violations']:,}")
+    table.add_row("lost", f"{result['lost']:,}")
+    console.print(table)
+
+
+# What a swarm run did, for people
+
+_SWARM_COUNTS = ("schedules", "violations", "messages", "deliveries", "lost_and_announced", "reincarnations")
+
+
+def swarm_table(figures: Mapping[str, Any]) -> Table:
+    caption = f"{figures['schedules_per_cpu_second']:,.0f} schedules per CPU second"
+    title = f"swarm · {figures['protocol']} · seed {figures['seed']}"
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", show_header=False)
+    table.add_column("")
+    table.add_column("", justify="right")
+    for name in _SWARM_COUNTS:
+        table.add_row(name.replace("_", " "), f"{figures[name]:,}")
+    if figures["vacuous"]:
+        table.add_row("vacuous: never put to the test", " ".join(figures["vacuous"]))
+    table.add_section()
+    for name, count in figures["faults"].items():
+        table.add_row(f"fault: {name}", f"{count:,}")
+    table.add_section()
+    for name, spread in figures["distribution"].items():
+        if spread:
+            middle = f"half of them up to {spread['p50']:,}, at most {spread['p100']:,}"
+            table.add_row(f"{name.replace('_', ' ')} per schedule", middle)
+    table.add_section()
+    for name, count in figures["premises"].items():
+        table.add_row(f"occasions to break {name}", f"{count:,}")
+    for name, count in figures["settings"].items():
+        table.add_row(f"schedules: {name}", f"{count:,}")
+    return table
+
+
+# What the demonstration shows
+
+_PARTS = ("mean", "p50", "p99", "max")
+_TIMES = ("reception_latency", "delivery_latency", "holding_time", "completion_latency", "subscription_latency")
+_DEMO_COUNTS = ("published", "deliveries", "packets", "bytes", "duplicates")
+
+
+def demo_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    yield _members(result)
+    yield _metrics(result["metrics"])
+    yield _verdicts(result)
+
+
+def _members(result: Mapping[str, Any]) -> Table:
+    title = f"{result['members']} live nodes, node {result['killed']} killed, node {result['joined']} joined"
+    table = Table(title=title, title_justify="left")
+    table.add_column("node")
+    columns = ("questions", "answers", "delivered", "too_early", "gaps")
+    for column in columns:
+        heading = "answers before their question" if column == "too_early" else column
+        table.add_column(heading, justify="right")
+    for node, counted in result["counted"].items():
+        table.add_row(node, *(f"{counted[column]:,}" for column in columns))
+    return table
+
+
+def _metrics(metrics: Mapping[str, Any]) -> Table:
+    table = Table(title="What the trace says of it", title_justify="left")
+    table.add_column("")
+    for part in _PARTS:
+        table.add_column(part, justify="right")
+    for name in _TIMES:
+        if name in metrics:
+            parts = (f"{1000 * metrics[name][part]:,.2f}" for part in _PARTS)
+            table.add_row(f"{name.replace('_', ' ')}, ms", *parts)
+    table.add_section()
+    for name in _DEMO_COUNTS:
+        table.add_row(name, f"{metrics[name]:,}")
+    return table
+
+
+def _verdicts(result: Mapping[str, Any]) -> Table:
+    table = Table("trace", "reference checker", "verifier", "smallest witness", title="Verdicts", title_justify="left")
+    for name, checked in result["checked"].items():
+        witness = checked["witnesses"][0]["reason"] if checked["witnesses"] else ""
+        table.add_row(name, checked["verdict"], result["verified"][name]["verdict"], witness)
+    return table
