@@ -1,11 +1,13 @@
 """Reads a run back as plain values, without Spark. Says what is wrong instead of guessing."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cubecast.errors import TraceError, TruncatedTraceError
@@ -104,15 +106,16 @@ def _read_file(path: Path, info: RunInfo) -> Iterator[Event]:
         raise TraceError(f"{path} holds rows of run {sorted(map(str, foreign))} while {RUN_FILE} says {run!r}")
     if any(columns[name].null_count for name in _PLACE):
         raise TruncatedTraceError(f"{path} is damaged: rows without node, incarnation or seq belong to no log")
-    values = {name: _values(columns[name]) for name in Event._fields}
+    several = {*_IDS, *(() if counted else ("messages",))}
+    values = {name: _values(columns[name]) for name in Event._fields if name not in several}
     for name in _IDS:
-        values[name] = [_ids(value, path, name) for value in values[name]]
+        values[name] = _ids(columns[name], path, name)
     values["peers"] = [value if value is None else tuple(value) for value in values["peers"]]
     if counted:
         first = zip(*(values[name] for name in ("source", "source_incarnation", "counter")), strict=True)
         values["messages"] = [_counted(*one) for one in zip(first, values["messages"], strict=True)]
     else:
-        values["messages"] = [_contents(value) for value in values["messages"]]
+        values["messages"] = _contents(columns["messages"])
     return map(Event._make, zip(*(values[name] for name in Event._fields), strict=True))
 
 
@@ -148,23 +151,34 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         return [value and value.decode(errors="replace") for value in column.cast(pa.binary()).to_pylist()]
 
 
-def _ids(value: list[dict[str, int] | None] | None, path: Path, name: str) -> tuple[MessageId, ...] | None:
-    if value is None:
-        return None
-    ids = []
-    for one in value:
-        if one is None or None in one.values():
+def _several(column: pa.ChunkedArray, names: Sequence[str]) -> tuple[list[int | None], Iterator[tuple[Any, ...]]]:
+    """How many structures each row lists, None for no list, and the fields of all of them, None for what is missing.
+
+    Column by column: a dictionary for each structure would take longer than all the rest of reading.
+    """
+    lengths = pc.list_value_length(column).to_pylist()
+    flat = pc.list_flatten(column)
+    return lengths, zip(*(_values(pc.struct_field(flat, name)) for name in names), strict=True)
+
+
+def _ids(column: pa.ChunkedArray, path: Path, name: str) -> list[tuple[MessageId, ...] | None]:
+    lengths, found = _several(column, [one for one, _ in _ID])
+
+    def whole(one: tuple[Any, ...]) -> MessageId:
+        if None in one:
             raise TruncatedTraceError(f"{path} is damaged: a message in {name!r} lacks a part of its name")
-        ids.append(MessageId(one["source"], one["source_incarnation"], one["counter"]))
-    return tuple(ids)
+        return MessageId(*one)
+
+    return [None if many is None else tuple(map(whole, islice(found, many))) for many in lengths]
 
 
-def _contents(value: list[dict[str, Any] | None] | None) -> tuple[Inside, ...] | None:
+def _contents(column: pa.ChunkedArray) -> list[tuple[Inside, ...] | None]:
     """What lacks a part of its name tells nothing."""
-    if value is None:
-        return None
-    ids = ((*(one[name] for name, _ in _ID), one["topic"]) for one in value if one is not None)
-    return tuple(Inside(*one) for one in ids if None not in one[:3])
+    lengths, found = _several(column, [*(one for one, _ in _ID), "topic"])
+    return [
+        None if many is None else tuple([Inside(*one) for one in islice(found, many) if None not in one[:3]])
+        for many in lengths
+    ]
 
 
 def _counted(first: tuple[int | None, ...], count: int | None) -> tuple[Inside, ...] | None:
