@@ -44,9 +44,14 @@ _SECURITY = (
 
 def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--node, --cluster, --timeout and proofs; the command gets them as arguments of `connecting`."""
+    return _node(proof_options(command))
+
+
+def proof_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for commands that say themselves what nodes are asked for."""
     for option in reversed(_SECURITY):
         command = option(command)
-    return _node(_cluster(_timeout(command)))
+    return _cluster(_timeout(command))
 
 
 def connecting(

@@ -2,11 +2,16 @@
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cubecast.api.connect import Connecting
+from cubecast.cli.client_options import connecting, login, proof_options
 from cubecast.cli.common import BAD_INPUT, EXIT_CODES, VIOLATED, json_option, print_json
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
@@ -15,19 +20,23 @@ from cubecast.errors import BadInput
 from cubecast.report.partial_notes import partial_notes
 from cubecast.report.tables import print_verdict
 
+if TYPE_CHECKING:
+    from cubecast.report.mirroring import Mirror
+
 EXAMPLE = """
 \b
 Example:
   cubecast sim cubecast --nodes 16 --messages 100 --trace out/run
   cubecast verify out/run
 \b
-Beside nodes that run with --journal live:
+Beside nodes that run with --trace live; and from anywhere, beside nodes that serve HTTP as well:
   cubecast verify --follow live
+  cubecast verify --follow --node 127.0.0.1:7400 --node 127.0.0.1:7401
 """
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("directories", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
+@click.argument("directories", nargs=-1, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option("--properties", metavar="P1,P5,…", help="What to decide; by default what each run promises.")
 @spark_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write witnesses and verdicts as Parquet.")
@@ -36,10 +45,15 @@ Beside nodes that run with --journal live:
 @click.option(
     "--patience", default=5.0, show_default=True, metavar="SECONDS", help="With --follow: to wait for a missing cause."
 )
+@click.option(
+    "--node", "nodes", multiple=True, metavar="HOST:PORT", help="With --follow instead of DIR…: ask running nodes."
+)
+@proof_options
 @json_option
 @click.pass_context
 def verify(
     context: click.Context,
+    /,
     directories: tuple[Path, ...],
     properties: str | None,
     master: str | None,
@@ -49,6 +63,7 @@ def verify(
     every: float,
     patience: float,
     as_json: bool,
+    **where: Any,
 ) -> None:
     """Decide whether the traces in DIR… keep what they promise, with a judge made for traces of any size.
 
@@ -56,15 +71,20 @@ def verify(
     Spark, which takes about 10 s to start and then judges some million deliveries a second.
 
     With --follow the journals of running nodes are judged while they grow. Each verdict holds up to how far they were
-    read; it ends by itself when all nodes have ended, or with Ctrl-C.
+    read; it ends by itself when all nodes have ended, or with Ctrl-C. With --node the journals are fetched from the
+    nodes, which must serve HTTP (--http) and record (--trace, or cubecast trace on); their pages show the verdict.
 
     Exit code 0: VALID, 1: VIOLATED, 2: bad input, at least for some of the runs, 3: UNKNOWN, something is missing.
     """
     names = [name.strip() for name in properties.split(",") if name.strip()] if properties is not None else None
     if out is not None and out.exists():
         raise BadInput(f"{out} exists; name another directory for the witnesses")
+    if bool(directories) == bool(where["nodes"]) or (where["nodes"] and not follow):
+        raise BadInput("name the directories of traces, or of journals with --follow; or say --follow --node HOST:PORT")
     if follow:
-        context.exit(EXIT_CODES[_follow(directories, names, every, patience, as_json)])
+        with _mirror(where) if where["nodes"] else nullcontext() as mirror:
+            places = directories if mirror is None else (mirror.directory,)
+            context.exit(EXIT_CODES[_follow(places, names, every, patience, as_json, mirror)])
     report = _verify(directories, names, master, conf, out)
     if as_json:
         print_json(report)
@@ -76,15 +96,32 @@ def verify(
     context.exit(BAD_INPUT if report["refused"] and code != VIOLATED else code)
 
 
+@contextmanager
+def _mirror(where: dict[str, Any]) -> Iterator["Mirror"]:
+    """Copies of the nodes' journals, as long as they are judged."""
+    from cubecast.report.mirroring import Mirror
+
+    def connect(node: str) -> Connecting:
+        return connecting(**where | {"nodes": (node,)})
+
+    with TemporaryDirectory(prefix="cubecast-journals-") as name:
+        yield Mirror(where["nodes"], connect, Path(name), where["timeout"], login(**where))
+
+
 def _follow(
-    directories: tuple[Path, ...], properties: list[str] | None, every: float, patience: float, as_json: bool
+    directories: tuple[Path, ...],
+    properties: list[str] | None,
+    every: float,
+    patience: float,
+    as_json: bool,
+    mirror: "Mirror | None",
 ) -> str:
     """A line whenever there is news; the last verdict."""
     from cubecast.report.following import follow, line
 
     said, verdict = "", "UNKNOWN"
     try:
-        for standing in follow(directories, properties, "cubecast", patience, lambda: time.sleep(every)):
+        for standing in follow(directories, properties, "cubecast", patience, lambda: time.sleep(every), mirror):
             verdict = str(standing.verdict)
             text = json.dumps(standing.to_json()) if as_json else line(standing)
             if text != said:

@@ -28,6 +28,8 @@ OPEN = frozenset({"/healthz", "/readyz", WEBSOCKET}) | pages.paths()
 FOR_ANY_PAGE = frozenset({WEBSOCKET, *(f"/{name}" for name in pages.FOR_ANY_PAGE)})
 """What pages of other origins may ask for."""
 READING = ("GET", "HEAD")
+JOURNALS = frozenset({"/trace/journals", "/trace/journal"})
+"""They tell who sent what when, and the headers of messages: more than whoever may look at pages is to know."""
 
 
 class Need(Enum):
@@ -41,7 +43,7 @@ class Need(Enum):
 def need_of(request: web.Request) -> Need:
     if request.path in OPEN:
         return Need.NOTHING
-    return Need.LOOK if request.method in READING else Need.ADMIN
+    return Need.LOOK if request.method in READING and request.path not in JOURNALS else Need.ADMIN
 
 
 BEARER = "bearer "

@@ -19,6 +19,7 @@ from cubecast.net.settings.security import Limits
 from cubecast.net.web import metrics
 from cubecast.net.web.access import Gate
 from cubecast.net.web.callers import Callers
+from cubecast.net.web.journals import journal_routes
 from cubecast.net.web.routes import answers_routes, browser_routes, health_routes, trace_routes
 from cubecast.net.web.watched import WatchedNode
 
@@ -31,6 +32,7 @@ AREAS: tuple[Callable[[WatchedNode], list[web.RouteDef]], ...] = (
     answers_routes,
     metrics.routes,
     trace_routes,
+    journal_routes,
     browser_routes,
 )
 
