@@ -149,7 +149,8 @@ class ReadableLog:
         buffered = self._pending.records(topic, state.committed + 1)
         runs = [run for damage in state.damaged if damage.last <= offset for run in damage.ids]
         runs += [Run(one.first, min(len(one.payloads), offset - one.offset + 1)) for one in buffered]
-        cut = await self._ask(self._reader.cut_at, topic, dict(state.newest), state.first, offset)
+        on_disk = min(offset, state.committed)
+        cut = await self._ask(self._reader.cut_at, topic, dict(state.newest), state.first, on_disk)
         for (source, incarnation, counter), many in runs:
             if many > 0:
                 cut[source] = max(cut.get(source, NOTHING), (incarnation, counter + many - 1))

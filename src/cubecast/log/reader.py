@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cubecast.errors import DamagedLog, Forgotten
-from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.ids import MessageId, Topic
+from cubecast.log.cuts import Cuts
 from cubecast.log.load import missing_runs
 from cubecast.log.numbered import last_numbers
 from cubecast.log.record import Broken, Cut, Entry, Mark, Record, Run, decode_entry, decode_frame
@@ -32,6 +33,7 @@ class Reader:
         self.database = open_to_read(directory)
         self._segments = SegmentReader(directory)
         self._numbers: dict[Topic, int] = {}
+        self._cuts = Cuts(self.ask)
 
     def close(self) -> None:
         self.database.close()
@@ -223,18 +225,8 @@ class Reader:
         return found
 
     def cut_at(self, topic: Topic, newest: Cut, first: int, offset: int) -> Cut:
-        """Per publisher the newest message up to this offset. Of those whose last one before it was forgotten, the next
-        one tells what came before it."""
-        number, cut = self.number(topic), dict[NodeId, tuple[int, int]]()
-        columns = "SELECT offset, count, incarnation, counter FROM batches WHERE topic=? AND source=?"
-        for source, position in newest.items():
-            rows = self.ask(f"{columns} AND offset<=? ORDER BY offset DESC LIMIT 1", number, source, offset)
-            for start, count, incarnation, counter in rows:
-                cut[source] = incarnation, counter + min(count, offset - start + 1) - 1
-            if not rows and first > 1:
-                rows = self.ask(f"{columns} AND offset>? ORDER BY offset LIMIT 1", number, source, offset)
-                cut[source] = (rows[0][2], rows[0][3] - 1) if rows else position
-        return cut
+        """Per publisher the newest message up to this offset."""
+        return self._cuts.at(self.number(topic), newest, first, offset)
 
     def last_numbers(self, name: str, topics: Sequence[Topic]) -> dict[Topic, int]:
         try:

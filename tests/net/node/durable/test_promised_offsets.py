@@ -82,6 +82,32 @@ def test_the_id_stays_with_the_files(tmp_path):
     run(main())
 
 
+def test_a_silent_publisher_costs_one_look_through_the_index(tmp_path):
+    """Its last message lies far back; the next cut pays for the rows since the one before it."""
+
+    async def main():
+        store = await Store.open(tmp_path)
+        store.append("t", *batch(7, 1, 1), 0.0)
+        for number in range(20_000):
+            store.append("t", *batch(1, number + 1, 1), float(number))
+        await store.synced(store.ticket)
+        steps = 0
+
+        def count():
+            nonlocal steps
+            steps += 1
+
+        await store.cut_at("t", 15_000)
+        store._reader.database.set_progress_handler(count, 100)
+        for offset in range(15_001, 15_101):
+            assert await store.cut_at("t", offset) == {7: (0, 1), 1: (0, offset - 1)}
+        store._reader.database.set_progress_handler(None, 0)
+        await store.close()
+        return steps
+
+    assert run(main()) < 200, "hundreds of instructions of the database, not millions, for a hundred cuts"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_cuts_and_places_are_those_of_a_plain_list(tmp_path, seed):
     """Against the messages one by one, with some of the log in memory and some of it forgotten."""
