@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -72,10 +72,13 @@ where cause.seq is null or cause.seq > effect.seq
 """
 
 
-def with_duckdb(directory: Path) -> frozenset[int]:
+def with_duckdb(directory: Path, memory: str) -> frozenset[int]:
+    """Beyond `memory` it writes to the disk beside the trace."""
     import duckdb
 
-    with duckdb.connect() as connection:
+    with duckdb.connect(
+        config={"memory_limit": memory, "temp_directory": str(directory.parent / "duckdb")}
+    ) as connection:
         found = connection.execute(JOIN.format(files=directory / "*.parquet")).fetchall()
     return frozenset(node for (node,) in found)
 
@@ -101,7 +104,7 @@ def with_polars(directory: Path) -> frozenset[int]:
     return frozenset(found["node"].to_list())
 
 
-def run_size(spark: Any, deliveries: int, peers: bool) -> list[Measured]:
+def run_size(spark: Any, deliveries: int, peers: Sequence[str], memory: str = "8GB") -> list[Measured]:
     shape = Shape.of(deliveries)
     faults = tuple(Fault(shape.nodes // 2 + place, kind) for place, kind in enumerate(FAULTS))
     with tempfile.TemporaryDirectory() as scratch:
@@ -111,8 +114,9 @@ def run_size(spark: Any, deliveries: int, peers: bool) -> list[Measured]:
         directory = Path(scratch) / "trace"
         write(directory, shape, faults)
         found = [measure("Spark (all promises)", shape, lambda: with_spark(spark, directory))]
-        if peers:
-            found.append(measure("DuckDB (one join)", shape, lambda: with_duckdb(directory)))
+        if "duckdb" in peers:
+            found.append(measure("DuckDB (one join)", shape, lambda: with_duckdb(directory, memory)))
+        if "polars" in peers:
             found.append(measure("Polars (one join)", shape, lambda: with_polars(directory)))
     expected = frozenset(fault.node for fault in faults)
     for one in found:
@@ -136,16 +140,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deliveries", nargs="*", type=float, default=[1e6, 1e7])
     parser.add_argument("--peers-up-to", type=float, default=2e7, help="beyond this many the peers' joins are left out")
+    parser.add_argument("--peers", nargs="*", default=["duckdb", "polars"], choices=["duckdb", "polars"])
+    parser.add_argument("--peer-memory", default="8GB", help="of DuckDB; the rest goes to the disk")
     arguments = parser.parse_args()
     from cubecast.pipeline.session import spark_session
 
     started = perf_counter()
     spark = spark_session()
-    run_size(spark, 100_000, peers=False)
+    run_size(spark, 100_000, ())
     print(f"Starting Spark, its Python workers and a first small trace: {perf_counter() - started:.1f} s, not counted.")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
     for deliveries in arguments.deliveries:
-        show(run_size(spark, int(deliveries), deliveries <= arguments.peers_up_to))
+        peers = arguments.peers if deliveries <= arguments.peers_up_to else []
+        show(run_size(spark, int(deliveries), peers, arguments.peer_memory))
     spark.stop()
 
 

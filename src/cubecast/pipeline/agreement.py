@@ -1,6 +1,7 @@
-"""Pass 3, one task per topic of a run: the vectors of all subscriptions side by side (P4, P4u)."""
+"""Pass 3: the vectors of all subscriptions to a topic side by side (P4, P4u)."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,22 +24,62 @@ VECTORS = ("publisher", "cut", "last", "wants", "delivered_publisher", "delivere
 def agreement(replayed: DataFrame, tables: Callable[[], dict[int, RunMessages]]) -> DataFrame:
     """Rows of `frames.REPLAYED` → findings of P4 and P4u. `tables` fetches the message tables where it runs."""
 
-    def judge(table: pa.Table) -> pa.Table:
-        return _judge_topic(tables, table)
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        whole = list(batches)
+        for run, table in suspected(pa.Table.from_batches(whole)) if whole else ():
+            found = finding_rows(shortfalls(table, partial(_run_of, tables, run)))
+            yield batch_of([{"run": run, "findings": found}], FOUND)
 
-    return (
-        replayed.select(*COLUMNS, *VECTORS)
-        .where(F.col("topic").isNotNull())
-        .groupBy("run", "topic")
-        .applyInArrow(judge, FOUND)
-        .select(*FOUND.names)
-    )
+    topics = replayed.select(*COLUMNS, *VECTORS).where(F.col("topic").isNotNull())
+    return topics.repartition("run", "topic").mapInArrow(judge, FOUND)
 
 
-def _judge_topic(tables: Callable[[], dict[int, RunMessages]], table: pa.Table) -> pa.Table:
-    run = table.column("run")[0].as_py()
-    found = finding_rows(shortfalls(table.combine_chunks(), lambda: tables()[run]))
-    return pa.Table.from_batches([batch_of([{"run": run, "findings": found}], FOUND)])
+def _run_of(tables: Callable[[], dict[int, RunMessages]], run: int) -> RunMessages:
+    return tables()[run]
+
+
+def suspected(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Run and subscriptions of each topic where one may stay below another; the rest needs no closer look.
+
+    All topics at once: a trace may have many thousands, and nearly all of them are level.
+    """
+    if not table.num_rows:
+        return
+    runs, group = table.column("run").to_numpy(), topic_groups(table)
+    lists = {name: table.column(name).combine_chunks() for name in ("publisher", "last", "cut")}
+    owner = np.repeat(np.arange(table.num_rows), lists["publisher"].value_lengths().to_numpy())
+    publisher, last, cut = (one.flatten().to_numpy() for one in lists.values())
+    order = np.lexsort((publisher, group[owner]))
+    owner, publisher, last, cut = owner[order], publisher[order], last[order], cut[order]
+    is_new = np.ones(len(owner), bool)
+    is_new[1:] = (np.diff(publisher) != 0) | (np.diff(group[owner]) != 0)
+    of_pair = np.cumsum(is_new) - 1
+    top = np.maximum.reduceat(last, np.flatnonzero(is_new)) if len(last) else last
+    below = np.bincount(owner, (last < top[of_pair]) & (cut < top[of_pair]), table.num_rows) > 0
+    pairs = np.bincount(group[owner][is_new], minlength=int(group.max()) + 1)[group]
+    silent = np.bincount(owner, minlength=table.num_rows) < pairs
+    suspects = table.column("correct").to_numpy() & (below | silent)
+    suspects |= table.column("wants").is_valid().to_numpy()
+    chosen = np.flatnonzero(np.isin(group, np.unique(group[suspects])))
+    for rows in grouped(chosen, group[chosen]):
+        yield int(runs[rows[0]]), table.take(pa.array(rows)).combine_chunks()
+
+
+def topic_groups(table: pa.Table) -> Ints:
+    """A number for each row, the same for those of one topic of a run."""
+    topics = table.column("topic").combine_chunks().dictionary_encode()
+    names = topics.indices.to_numpy().astype(np.int64)
+    _, group = np.unique(table.column("run").to_numpy() * (len(topics.dictionary) + 1) + names, return_inverse=True)
+    numbered: Ints = group
+    return numbered
+
+
+def grouped(rows: Ints, group: Ints) -> list[Ints]:
+    """The rows of each group, in order."""
+    if not len(rows):
+        return []
+    order = np.argsort(group, kind="stable")
+    return np.split(rows[order], np.flatnonzero(np.diff(group[order])) + 1)
 
 
 def shortfalls(table: pa.Table, run: Callable[[], RunMessages]) -> Iterator[Finding]:

@@ -28,7 +28,9 @@ def causal_order(base: Ints, start: Ints, cause: Ints, log_of: Ints) -> Ints:
     Every log is walked until it needs a publication that was not reached yet; it then waits for that one.
     """
     first, last = base[:-1].tolist(), base[1:].tolist()
-    place, starts, causes, logs = base[:-1].tolist(), start.tolist(), cause.tolist(), log_of.tolist()
+    place = base[:-1].tolist()
+    # Not lists: a message has as many causes as there are topics around it, and each would be an object.
+    starts, causes, logs = (np.ascontiguousarray(one).data for one in (start, cause, log_of))
     waiting: defaultdict[int, list[int]] = defaultdict(list)
     order: list[int] = []
     ready = [log for log in range(len(first)) if first[log] < last[log]]

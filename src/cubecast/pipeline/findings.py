@@ -57,7 +57,7 @@ def finding_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     kinds: defaultdict[tuple[str, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
         kinds[finding.property, finding.certain].append(finding)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for found in kinds.values():
         found.sort(key=lambda finding: finding.seq)
         kept, others = found[:MOST_PER_PROPERTY], found[MOST_PER_PROPERTY:]

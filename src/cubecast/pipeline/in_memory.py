@@ -4,16 +4,16 @@ Starting Spark and planning its jobs takes longer than judging a million rows. W
 only who calls the judgements differs.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from cubecast.pipeline.agreement import COLUMNS, VECTORS, shortfalls
+from cubecast.pipeline.agreement import COLUMNS, VECTORS, grouped, shortfalls, suspected, topic_groups
 from cubecast.pipeline.claims import unsound_headers
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import REPLAYED, SEQUENCE
@@ -55,7 +55,7 @@ class InMemory:
         if MEASURED_AGREEMENT in asked:
             judged.add_kept(replayed.filter(pc.field("correct") & pc.field("topic").is_valid()))
         if asked & AGREEMENT:
-            for run, table in _by_topic(replayed.select([*COLUMNS, *VECTORS])):
+            for run, table in suspected(replayed.select([*COLUMNS, *VECTORS]).filter(pc.field("topic").is_valid())):
                 judged.findings[run] += finding_rows(shortfalls(table, partial(runs.__getitem__, run)))
         if asked & TOTAL_ORDER:
             ordered = only(runs, wants, TOTAL_ORDER)
@@ -76,13 +76,14 @@ def _order(table: pa.Table) -> list[dict[str, Any]]:
 
 def _by_topic(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """Rows with a topic, those of a topic of a run together."""
-    places: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-    names = zip(table.column("run").to_pylist(), table.column("topic").to_pylist(), strict=True)
-    for place, (run, topic) in enumerate(names):
-        if topic is not None:
-            places[run, topic].append(place)
-    for (run, _), rows in places.items():
-        yield run, table.take(rows).combine_chunks()
+    table = table.filter(pc.field("topic").is_valid())
+    if not table.num_rows:
+        return
+    parts = grouped(np.arange(table.num_rows), topic_groups(table))
+    sorted_rows, begin = table.take(pa.array(np.concatenate(parts))).combine_chunks(), 0
+    for rows in parts:
+        yield sorted_rows.column("run")[begin].as_py(), sorted_rows.slice(begin, len(rows)).combine_chunks()
+        begin += len(rows)
 
 
 def fits(runs: Sequence[Run], *, apart: bool = False) -> bool:

@@ -5,12 +5,12 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from cubecast.pipeline.certify import FAR, certify
 from cubecast.pipeline.examine import Examination, altered, created
 from cubecast.pipeline.findings import Finding, finding_rows
 from cubecast.pipeline.messages import RunMessages
+from cubecast.pipeline.places import Places
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import (
     Subscription,
@@ -24,7 +24,7 @@ from cubecast.pipeline.subscriptions import (
 from cubecast.pipeline.view import View
 from cubecast.trace.schema import Kind
 
-RECEIVE, DISCARD, GAP, PUBLISH = (CODE[kind] for kind in (Kind.RECEIVE, Kind.DISCARD, Kind.GAP, Kind.PUBLISH))
+DISCARD, GAP, PUBLISH = (CODE[kind] for kind in (Kind.DISCARD, Kind.GAP, Kind.PUBLISH))
 
 
 def replayed_rows(rows: Rows, runs: dict[int, RunMessages], wanted: dict[int, frozenset[str]]) -> list[dict[str, Any]]:
@@ -43,16 +43,16 @@ def replayed_rows(rows: Rows, runs: dict[int, RunMessages], wanted: dict[int, fr
 def replay_log(rows: Rows, log: Log, run: RunMessages, wanted: frozenset[str]) -> Iterator[dict[str, Any]]:
     subscriptions, _ = subscriptions_of(rows, log)
     deliveries = deliveries_by_topic(rows, log)
-    nothing = np.zeros(0, np.int64)
+    nothing, places = np.zeros(0, np.int64), Places(rows, log)
     inside = np.zeros(log.stop - log.start, bool)
     for subscription in subscriptions:
         at = within(deliveries.get(subscription.topic, nothing), subscription)
         inside[at - log.start] = True
         topic = run.topic(rows.topics[subscription.topic])
-        yield replay(View(rows, log, subscription, run, topic, at), deliveries, wanted)
+        yield replay(View(rows, log, subscription, run, topic, at, places), deliveries, wanted)
     strays = [(topic, at[~inside[at - log.start]]) for topic, at in deliveries.items()]
     if any(len(at) for _, at in strays):
-        yield _outside(log, [finding for topic, at in strays for finding in _strays(rows, log, run, topic, at)])
+        yield _outside(log, [finding for topic, at in strays for finding in _strays(rows, log, run, topic, at, places)])
 
 
 def replay(view: View, deliveries: dict[int, Ints], wanted: frozenset[str]) -> dict[str, Any]:
@@ -150,9 +150,8 @@ def _own_lost(view: View) -> Iterator[Finding]:
     confirmed = view.subscription.subscribed
     if not view.correct or confirmed is None:
         return
-    rows, low, high = view.rows, confirmed + 1, view.log.stop
-    here = (rows.kind[low:high] == PUBLISH) & (rows.topic[low:high] == view.subscription.topic)
-    at = np.flatnonzero(here) + low
+    rows, at = view.rows, view.places.of(view.subscription.topic, PUBLISH)
+    at = at[at > confirmed]
     slot = view.topic.slots(view.topic.rank_of(rows.source[at], rows.source_incarnation[at]), rows.counter[at])
     lost = ~view.topic.failed[slot]
     at = at[lost if view.wanted is None else lost & view.wanted[slot]]
@@ -188,29 +187,15 @@ def _held(view: View, places: Ints | None, delivered: Ints) -> Iterator[Finding]
 
 def _received(view: View) -> tuple[Ints, Ints]:
     """Messages inside the packets received while subscribed; where a row lists none, the one that it names."""
-    rows, low, high = view.rows, view.subscription.start, view.subscription.stop
-    mine = rows.topic[low:high] == view.subscription.topic
-    at = np.flatnonzero((rows.kind[low:high] == RECEIVE) & (mine | (rows.topic[low:high] < 0))) + low
-    silent = rows.untold(at) if len(at) else np.zeros(0, bool)
-    alone = at[silent & rows.named[at] & (rows.topic[at] == view.subscription.topic)]
-    row, topics, source, incarnation, counter = rows.contents_at(at[~silent])
-    here = rows.topic[row] == view.subscription.topic
-    if topics.null_count != len(topics):
-        told = topics.is_valid().to_numpy(zero_copy_only=False)
-        here = np.where(told, pc.fill_null(pc.equal(topics, view.name), False).to_numpy(zero_copy_only=False), here)
-    key = np.concatenate((pack(source, incarnation)[here], pack(rows.source[alone], rows.source_incarnation[alone])))
-    counter = np.concatenate((counter[here], rows.counter[alone])).astype(np.int64)
-    return key[counter >= 1], counter[counter >= 1]
+    row, key, counter = view.places.received(view.subscription.topic)
+    here = slice(*np.searchsorted(row, (view.subscription.start, view.subscription.stop)))
+    return key[here], counter[here]
 
 
 def _settling(view: View) -> Ints:
     """Discard and gap rows on the topic, anywhere in the log."""
-    rows, low, high = view.rows, view.log.start, view.log.stop
-    kind = rows.kind[low:high]
-    here = (
-        ((kind == DISCARD) | (kind == GAP)) & (rows.topic[low:high] == view.subscription.topic) & rows.named[low:high]
-    )
-    return np.flatnonzero(here) + low
+    at = view.places.of(view.subscription.topic, DISCARD, GAP)
+    return at[view.rows.named[at]]
 
 
 def _messages_at(rows: Rows, at: Ints) -> set[tuple[int, int]]:
@@ -238,9 +223,10 @@ def _heard_of_lost(view: View) -> list[tuple[int, int]]:
     return sorted(view.topic.lost & _messages_at(view.rows, view.at))
 
 
-def _strays(rows: Rows, log: Log, run: RunMessages, topic: int, at: Ints) -> Iterator[Finding]:
+def _strays(rows: Rows, log: Log, run: RunMessages, topic: int, at: Ints, places: Places) -> Iterator[Finding]:
     """P11, and P1 and P1b for what is delivered outside any subscription."""
-    view = View(rows, log, Subscription(topic, -1, log.start, log.start), run, run.topic(rows.topics[topic]), at)
+    nowhere = Subscription(topic, -1, log.start, log.start)
+    view = View(rows, log, nowhere, run, run.topic(rows.topics[topic]), at, places)
     for row, slot, wrong in zip(at.tolist(), view.slot.tolist(), view.altered.tolist(), strict=True):
         message = view.message(row)
         reason = f"{message} is delivered outside any subscription to {view.name}"

@@ -1,5 +1,6 @@
 """Cuts a log into subscriptions, and says where its control rows contradict each other (K0)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,7 +42,14 @@ class Subscription:
 
 def deliveries_by_topic(rows: Rows, log: Log) -> dict[int, Ints]:
     """The deliver rows of a log for each topic, in order."""
-    at = np.flatnonzero(rows.kind[log.start : log.stop] == DELIVER) + log.start
+    return by_topic(rows, log, DELIVER)
+
+
+def by_topic(rows: Rows, log: Log, *kinds: int) -> dict[int, Ints]:
+    """The rows of these kinds for each topic, in order; −1 stands for those that name none."""
+    wanted = np.zeros(len(CODE) + 1, bool)
+    wanted[list(kinds)] = True
+    at = np.flatnonzero(wanted[rows.kind[log.start : log.stop]]) + log.start
     topics = rows.topic[at]
     if not len(at) or (topics == topics[0]).all():
         return {int(topics[0]): at} if len(at) else {}
@@ -62,6 +70,7 @@ def subscriptions_of(rows: Rows, log: Log) -> tuple[list[Subscription], list[Con
     open_now: dict[int, Subscription] = {}
     ordinals: dict[int, int] = {}
     wrong: list[Contradiction] = []
+    cuts = _stated_cuts(rows, control)
     for row in control.tolist():
         kind, topic = int(rows.kind[row]), int(rows.topic[row])
         subscription = open_now.get(topic)
@@ -79,11 +88,22 @@ def subscriptions_of(rows: Rows, log: Log) -> tuple[list[Subscription], list[Con
             subscription.stop, subscription.left = row, True
             del open_now[topic]
         else:
-            wrong += _apply(rows, subscription, kind, row)
+            wrong += _apply(subscription, kind, row, cuts.get(row, ()))
     return everything, wrong
 
 
-def _apply(rows: Rows, subscription: Subscription, kind: int, row: int) -> list[Contradiction]:
+def _stated_cuts(rows: Rows, control: Ints) -> dict[int, list[tuple[int, int, int]]]:
+    """Source, incarnation and counter of what the rows exclude, all looked up at once: few rows exclude anything."""
+    lengths, *parts = rows.list_at("cut", control)
+    ends = np.cumsum(lengths)
+    found = list(zip(*(part.tolist() for part in parts), strict=True))
+    return {
+        int(control[place]): found[ends[place] - lengths[place] : ends[place]]
+        for place in np.flatnonzero(lengths).tolist()
+    }
+
+
+def _apply(subscription: Subscription, kind: int, row: int, cut: Sequence[tuple[int, int, int]]) -> list[Contradiction]:
     """A cut, subscribed or unsubscribe row inside an open subscription."""
     if kind == UNSUBSCRIBE:
         if subscription.unsubscribe is not None:
@@ -96,8 +116,7 @@ def _apply(rows: Rows, subscription: Subscription, kind: int, row: int) -> list[
             wrong.append(Contradiction(row, "is confirmed twice"))
         else:
             subscription.subscribed = row
-    _, sources, incarnations, counters = rows.list_at("cut", np.array([row]))
-    for source, incarnation, counter in zip(sources.tolist(), incarnations.tolist(), counters.tolist(), strict=True):
+    for source, incarnation, counter in cut:
         if (source, incarnation) in subscription.stated:
             wrong.append(Contradiction(row, f"states the cut of {source}.{incarnation} a second time"))
         else:

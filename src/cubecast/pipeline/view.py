@@ -8,8 +8,9 @@ import numpy as np
 from cubecast.pipeline.filters import matching
 from cubecast.pipeline.findings import Finding
 from cubecast.pipeline.messages import RunMessages, TopicMessages
+from cubecast.pipeline.places import Places
 from cubecast.pipeline.rows import CODE, Flags, Ints, Log, Rows
-from cubecast.pipeline.subscriptions import Subscription, pack, pack_one, unpack
+from cubecast.pipeline.subscriptions import Subscription, pack, pack_one, unpack, within
 from cubecast.trace.schema import Kind
 
 GAP = CODE[Kind.GAP]
@@ -25,6 +26,7 @@ class View:
     run: RunMessages
     topic: TopicMessages
     at: Ints
+    places: Places
 
     @cached_property
     def key(self) -> Ints:
@@ -62,9 +64,7 @@ class View:
     @cached_property
     def gaps(self) -> Ints:
         """Gap rows on the topic inside the subscription."""
-        low, high = self.subscription.start, self.subscription.stop
-        kind, topic = self.rows.kind[low:high], self.rows.topic[low:high]
-        return np.flatnonzero((kind == GAP) & (topic == self.subscription.topic)) + low
+        return within(self.places.of(self.subscription.topic, GAP), self.subscription)
 
     @cached_property
     def stated(self) -> dict[int, int]:
