@@ -7,7 +7,7 @@ import argparse
 
 from pyspark.sql import SparkSession
 
-from cubecast.spark import register
+from cubecast.spark import read_table, register
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     table = topics.writeStream.format(given.format).option("checkpointLocation", f"{given.out}-checkpoint")
     query = table.trigger(availableNow=True).start(given.out)
     query.awaitTermination()
-    print(f"{spark.read.format(given.format).load(given.out).count()} messages in {given.out}")
+    print(f"{read_table(spark, given.out, given.format).count()} messages in {given.out}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,24 @@ from cubecast.spark.source import CubecastDataSource, register
 
 if TYPE_CHECKING:
     from cubecast.spark.judging import metrics, verdicts, verify, witnesses
+    from cubecast.spark.tables import read_table, write_table
 
-__all__ = ["CubecastDataSource", "metrics", "register", "verdicts", "verify", "witnesses"]
+JUDGING = ("metrics", "verdicts", "verify", "witnesses")
+__all__ = [
+    "CubecastDataSource",
+    "metrics",
+    "read_table",
+    "register",
+    "verdicts",
+    "verify",
+    "witnesses",
+    "write_table",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cubecast.spark import judging
+    from cubecast.spark import judging, tables
 
-    return getattr(judging, name)
+    return getattr(judging if name in JUDGING else tables, name)

@@ -1,0 +1,39 @@
+"""Tables by the name of their format: what Spark has itself, and Delta or Iceberg where a package brought them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from cubecast.errors import BadInput
+
+PACKAGES = {"delta": "io.delta:delta-spark_2.13", "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13"}
+"""Their versions follow Spark's, so that they are for the user to choose."""
+UNKNOWN = "DATA_SOURCE_NOT_FOUND"
+
+
+def read_table(spark: SparkSession, place: str, kind: str = "parquet") -> DataFrame:
+    """`kind` is the name of a format: parquet, delta, iceberg, …; `place` a path, or what the format calls a table."""
+    with _told(kind):
+        return spark.read.format(kind).load(place)
+
+
+def write_table(frame: DataFrame, place: str, kind: str = "parquet", mode: str = "append") -> None:
+    with _told(kind):
+        frame.write.format(kind).mode(mode).save(place)
+
+
+@contextmanager
+def _told(kind: str) -> Iterator[None]:
+    """One line instead of a page of Java where the format's package is missing."""
+    try:
+        yield
+    except (AnalysisException, PySparkException) as error:
+        if error.getCondition() != UNKNOWN:
+            raise
+        package = PACKAGES.get(kind)
+        cure = (
+            f"start it with --packages {package}:VERSION" if package else f"it has parquet, and {', '.join(PACKAGES)}"
+        )
+        raise BadInput(f"this Spark session knows no format {kind!r}: {cure}") from None
