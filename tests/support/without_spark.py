@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from cubecast.pipeline.agreement import COLUMNS, VECTORS, shortfalls
+from cubecast.pipeline.agreement import COLUMNS, VECTORS, shortfalls, suspected
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
 from cubecast.pipeline.circles import in_circles
 from cubecast.pipeline.claims import unsound_headers
@@ -56,7 +56,7 @@ def _judge(rows: Rows, summary: RunSummary, properties: Sequence[str], judged: J
         found = list(unsound_headers(name, topic))
         if of_topic:
             table = pa.Table.from_batches([batch_of(of_topic, REPLAYED)]).select([*COLUMNS, *VECTORS])
-            found += shortfalls(table, lambda: messages)
+            found += [one for _, part in suspected(table) for one in shortfalls(part, lambda: messages)]
             sequences = sequences_of([row for row in sequence_rows(rows, {0: messages}) if row["topic"] == name])
             found += [*disorder(sequences), *holes(sequences)]
         judged.findings[0] += finding_rows(found)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cubecast.errors import BadInput
@@ -29,8 +28,8 @@ def _told(kind: str) -> Iterator[None]:
     """One line instead of a page of Java where the format's package is missing."""
     try:
         yield
-    except (AnalysisException, PySparkException) as error:
-        if error.getCondition() != UNKNOWN:
+    except Exception as error:  # a class of Java's, or of PySpark's, by the kind of session
+        if UNKNOWN not in str(error):
             raise
         package = PACKAGES.get(kind)
         cure = (
