@@ -1,4 +1,4 @@
-"""Tables by the name of their format: what Spark has itself, and Delta or Iceberg where a package brought them."""
+"""Tables by the name of their format: what Spark has itself, and others where a package brought them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,13 +7,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cubecast.errors import BadInput
 
-PACKAGES = {"delta": "io.delta:delta-spark_2.13", "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13"}
-"""Their versions follow Spark's, so that they are for the user to choose."""
 UNKNOWN = "DATA_SOURCE_NOT_FOUND"
 
 
 def read_table(spark: SparkSession, place: str, kind: str = "parquet") -> DataFrame:
-    """`kind` is the name of a format: parquet, delta, iceberg, …; `place` a path, or what the format calls a table."""
+    """`kind` is the name of a format: parquet, iceberg, …; `place` a path, or what the format calls a table."""
     with _told(kind):
         return spark.read.format(kind).load(place)
 
@@ -31,8 +29,5 @@ def _told(kind: str) -> Iterator[None]:
     except Exception as error:  # a class of Java's, or of PySpark's, by the kind of session
         if UNKNOWN not in str(error):
             raise
-        package = PACKAGES.get(kind)
-        cure = (
-            f"start it with --packages {package}:VERSION" if package else f"it has parquet, and {', '.join(PACKAGES)}"
-        )
+        cure = "start it with --packages and the name of the package that brings it"
         raise BadInput(f"this Spark session knows no format {kind!r}: {cure}") from None
