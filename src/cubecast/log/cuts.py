@@ -1,7 +1,8 @@
 """Cuts at offsets of a log, each found from the nearest one before it that is remembered.
 
 Looking for each publisher's last message before an offset would go back through the whole index for one that has been
-silent since. Whoever reads a topic from one place to the next asks for neighbouring cuts, and pays for rows between.
+silent since. A stream that reads a topic from one place to the next asks for neighbouring cuts and pays for the rows
+between.
 """
 
 from bisect import bisect_right, insort

@@ -29,7 +29,7 @@ FOR_ANY_PAGE = frozenset({WEBSOCKET, *(f"/{name}" for name in pages.FOR_ANY_PAGE
 """What pages of other origins may ask for."""
 READING = ("GET", "HEAD")
 JOURNALS = frozenset({"/trace/journals", "/trace/journal"})
-"""They tell who sent what when, and the headers of messages: more than whoever may look at pages is to know."""
+"""They tell who sent what when, and the headers of messages: more than a principal who may look at pages is to know."""
 
 
 class Need(Enum):
