@@ -23,10 +23,10 @@ LIVE = (
     "tests/api/test_live.py",
 )
 COMPILED_FIRST = """
-from cubecast.api import handover
+from cubecast.api import callbacks
 from cubecast.net.node import driver
 from cubecast.protocol.cubecast import machine
-assert not any(module.__file__.endswith(".py") for module in (driver, handover, machine))
+assert not any(module.__file__.endswith(".py") for module in (driver, callbacks, machine))
 """
 OF_EVERY_SEED = """
 from cubecast.experiments.swarm import run
