@@ -65,6 +65,16 @@ TABLE = (
     Bug("direct left alone", planted.direct_left_alone),
     Bug("nobody is tested", planted.nobody_is_tested),
     Bug("queue forgotten", planted.queue_forgotten),
+    Bug("past forgotten", planted.past_forgotten),
+    Bug("past untold", planted.past_untold),
+    Bug("former topics left", planted.former_topics_left, rare=True),
+    Bug("lives that are over untold", planted.lives_that_are_over_untold),
+    Bug("handed over at once", planted.handed_over_at_once),
+    Bug("accounted unseen", planted.accounted_unseen),
+    Bug("lost before agreed", planted.lost_before_agreed),
+    Bug("claims from the first message", planted.claims_from_the_first_message),
+    Bug("publisher not told", planted.publisher_not_told),
+    Bug("publisher told twice", planted.publisher_told_twice),
 )
 RULES = Path(__file__).parents[2] / "docs" / "protocol.md"
 

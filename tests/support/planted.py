@@ -27,6 +27,20 @@ from cubecast.protocol.cubecast.views import View
 from cubecast.protocol.effects import Deliver, Published, Send
 from cubecast.protocol.hypercube.packets import Pub
 from cubecast.protocol.hypercube.vcube_ps import VCubePS
+from support.planted_continuity import (  # noqa: F401 - the table finds all of them here
+    accounted_unseen,
+    asked_once,
+    claims_from_the_first_message,
+    claims_from_the_meeting,
+    former_topics_left,
+    handed_over_at_once,
+    lives_that_are_over_untold,
+    lost_before_agreed,
+    past_forgotten,
+    past_untold,
+    publisher_not_told,
+    publisher_told_twice,
+)
 
 
 def ack_before_forward() -> AbstractContextManager[object]:

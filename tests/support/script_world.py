@@ -22,6 +22,7 @@ from cubecast.protocol.effects import (
     Send,
     SetTimer,
     Subscribed,
+    Undelivered,
     Unsubscribed,
 )
 from cubecast.protocol.families import find
@@ -346,6 +347,8 @@ class ScriptWorld:
                     self._say(f"  {node} {effect.kind}s: {effect.detail}")
                 case Gap(topic, missing, reason):
                     self._say(f"  {node} will never have {names(missing)}: {reason}")
+                case Undelivered(topic, missing, peer):
+                    self._say(f"  {node} is told that {peer} will never have {names(missing)}")
                 case Reincarnated():
                     incarnation = self._reincarnate(node, effect)
                 case InterestMatched(topic, on):

@@ -1,11 +1,14 @@
 """A node inside an application: a member of the cluster, with the interface of a client."""
 
+from collections.abc import Callable
 from typing import Any, Self, Unpack
 
 from cubecast.api.client import Client
+from cubecast.api.message import Missing
 from cubecast.api.node_settings import NodeSettings
 from cubecast.errors import BadInput
 from cubecast.net.live_node import LiveNode
+from cubecast.net.port.port import Run
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.resolve import BadSettings, Sources, resolve
 
@@ -60,6 +63,18 @@ class Node(Client):
     def topics_here(self) -> list[str]:
         """The topics this node has heard of."""
         return list(self._live.inspector.topics)
+
+    def on_undelivered(self, call: Callable[[Missing, int], object]) -> None:
+        """Have this called, in place of a warning, with what this node published and a subscriber will not get.
+
+        The second argument is the node of a subscriber that lives and was cut off from this one. Each message is told
+        once, whichever other nodes miss it.
+        """
+
+        def told(topic: str, run: Run, peer: int) -> None:
+            call(Missing(topic, *run), peer)
+
+        self._live.port.publishing.on_lost = told
 
     def __repr__(self) -> str:
         cluster = f"of cluster {self._live.config.cluster!r}"

@@ -102,7 +102,7 @@ def _wrong_gaps(view: Deliveries, somewhere: set[MessageId]) -> Iterator[Violati
         message = message_of(row)
         if message in view.sigma.deliveries:
             yield view.violation("P12", row, f"{tuple(message)} is declared lost and delivered all the same", message)
-        elif view.sigma.correct and message in somewhere:
+        elif view.sigma.correct and message in somewhere and view.sigma.answers_for(message):
             yield view.violation("P12", row, f"{tuple(message)} is declared lost but a correct node delivers it")
 
 

@@ -107,6 +107,11 @@ class Subscription:
         """Does its filter match the message? What was never published matches none, and is blamed on others."""
         return self.wants is None or (message in topic.published and self.wants(topic.attributes(message)))
 
+    def answers_for(self, message: MessageId) -> bool:
+        """Has it begun with the publisher, before this message?"""
+        publisher = publisher_of(message)
+        return (publisher in self.stated or publisher in self.heard) and not self.excludes(message)
+
     def excludes(self, message: MessageId) -> bool:
         """Is it inside a cut this subscription stated itself?"""
         return message.counter <= self.stated.get(publisher_of(message), 0)

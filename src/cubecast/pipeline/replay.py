@@ -208,11 +208,13 @@ def _lost(view: View) -> Iterator[Finding]:
     if not len(view.gaps):
         return
     own = _messages_at(view.rows, view.at)
+    begun = set(view.key.tolist()) | view.stated.keys()
     for row in view.gaps.tolist():
         source, incarnation, counter = message = view.message(row)
-        if (pack_one(source, incarnation), counter) in own:
+        publisher = pack_one(source, incarnation)
+        if (publisher, counter) in own:
             yield view.finding("P12", row, f"{message} is declared lost and delivered all the same", message)
-        elif view.correct:
+        elif view.correct and publisher in begun and counter > view.stated.get(publisher, 0):
             yield view.finding("P12", row, f"{message} is declared lost but a correct node delivers it")
 
 

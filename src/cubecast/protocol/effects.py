@@ -150,8 +150,17 @@ class Gap:
     """These messages will never be delivered to this subscription; the application must know before what follows."""
 
     topic: Topic
-    missing: tuple[MessageId, ...]
+    missing: Sequence[MessageId]
     reason: str
+
+
+@dataclass(slots=True)
+class Undelivered:
+    """Own publications that the process at `peer` will not get although it lives; each is told once."""
+
+    topic: Topic
+    missing: Sequence[MessageId]
+    peer: NodeId
 
 
 @dataclass(slots=True)
@@ -228,6 +237,7 @@ Effect: TypeAlias = (
     | InterestMatched
     | InterestKnown
     | Gap
+    | Undelivered
     | Reincarnated
     | Link
     | Unlink

@@ -28,6 +28,7 @@ from cubecast.protocol.effects import (
     Send,
     SetTimer,
     Subscribed,
+    Undelivered,
     Unlink,
     Unsubscribed,
 )
@@ -289,7 +290,17 @@ class World(Lives):
                 self.interests_known[node] = self.now
             case Observe(kind="discard", message=MessageId()):
                 self.statistics.duplicates += 1
-            case Acknowledged() | Failed() | Cut() | Subscribed() | Unsubscribed() | Gap() | Observe() | Released():
+            case (
+                Acknowledged()
+                | Failed()
+                | Cut()
+                | Subscribed()
+                | Unsubscribed()
+                | Gap()
+                | Observe()
+                | Released()
+                | Undelivered()
+            ):
                 pass  # of interest to the trace only
             case _:
                 assert_never(effect)

@@ -28,6 +28,7 @@ from cubecast.protocol.effects import (
     Send,
     SetTimer,
     Subscribed,
+    Undelivered,
     Unlink,
     Unsubscribed,
 )
@@ -125,7 +126,9 @@ class Recording:
                 self._leaving.discard(topic)
                 write(Kind.UNSUBSCRIBED, now, topic)
             case Gap(topic, missing, reason):
-                write(Kind.GAP, now, topic, missing, reason)
+                write(Kind.GAP, now, topic, tuple(missing), reason)
+            case Undelivered(topic, missing, peer):
+                write(Kind.UNDELIVERED, now, topic, tuple(missing), peer)
             case Observe(kind, topic, message, peer, detail):
                 write(Kind(kind), now, topic, message, peer, detail)
             case InterestMatched(topic, on):

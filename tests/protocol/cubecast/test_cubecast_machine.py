@@ -236,7 +236,7 @@ class TestMembership:
     def test_everybody_answers_a_wave_with_what_it_knows(self):
         effects = node(1, members=0b0011).on_packet(0.0, 3, Wave(0, (), "t", 1, Entry(3, 0, 1, True)))
         entries = (Entry(0, 0, 1, True), Entry(1, 0, 1, True), Entry(3, 0, 1, True))
-        assert sent(WaveAck, effects) == [((3,), WaveAck(0, (), "t", 0, 1, entries))]
+        assert sent(WaveAck, effects) == [((3,), WaveAck(0, (), "t", 0, 1, entries, start=1))]
 
     def test_a_newcomer_is_excused_from_what_it_was_not_sent(self):
         machine = node(0, members=0b0111)

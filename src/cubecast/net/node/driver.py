@@ -36,6 +36,7 @@ from cubecast.protocol.effects import (
     Send,
     SetTimer,
     Subscribed,
+    Undelivered,
     Unlink,
     Unsubscribed,
 )
@@ -95,7 +96,8 @@ class Listener(Protocol):
     def on_subscribed(self, topic: Topic) -> None: ...
     def on_interest_matched(self, topic: Topic) -> None: ...
     def on_interest_known(self) -> None: ...
-    def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None: ...
+    def on_gap(self, topic: Topic, missing: Sequence[MessageId], reason: str) -> None: ...
+    def on_undelivered(self, topic: Topic, missing: Sequence[MessageId], peer: NodeId) -> None: ...
     def on_reincarnated(self, incarnation: int) -> None: ...
 
 
@@ -343,6 +345,8 @@ class Driver:
                 listener.on_subscribed(topic)
             case Gap(topic, missing, reason):
                 listener.on_gap(topic, missing, reason)
+            case Undelivered(topic, missing, peer):
+                listener.on_undelivered(topic, missing, peer)
             case InterestMatched(topic, on):
                 if on:
                     listener.on_interest_matched(topic)

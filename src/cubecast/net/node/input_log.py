@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from cubecast.errors import CubecastError, RemoteProtocolError, TraceError
+from cubecast.ids import MessageRun
 from cubecast.net.links.framing import Splitter, framed
 from cubecast.net.node.driver import INPUTS
 from cubecast.net.node.seating import Seating
@@ -43,7 +44,14 @@ class LogStep(msgspec.Struct, array_like=True):
     """As `encode_effects` says; empty when the machine refused the input."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
+def _ends(run: Any) -> Any:
+    """A run of messages takes the room of one here, too."""
+    if isinstance(run, MessageRun):
+        return run.source, run.incarnation, run.first, run.last
+    raise TypeError(type(run))
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_ends).encode
 
 
 def encode_effects(effects: Effects, packed: Callable[[Any], bytes]) -> bytes:

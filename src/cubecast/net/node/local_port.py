@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.log.reading import History
 from cubecast.net.node.channels import Channels
 from cubecast.net.node.durable.producers import Producers
@@ -220,8 +220,11 @@ class LocalPort:
     def on_interest_known(self) -> None:
         self.subscribing.on_interest_known()
 
-    def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+    def on_gap(self, topic: Topic, missing: Sequence[MessageId], reason: str) -> None:
         self.subscribing.on_gap(topic, missing, reason)
+
+    def on_undelivered(self, topic: Topic, missing: Sequence[MessageId], peer: NodeId) -> None:
+        self.publishing.on_undelivered(topic, missing, peer)
 
     def on_reincarnated(self, incarnation: int) -> None:
         self.publishing.on_reincarnated()

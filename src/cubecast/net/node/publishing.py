@@ -4,13 +4,14 @@ What is published in one turn of the event loop is handed to the machine at its 
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
 from cubecast.errors import BadInput, CubecastError, OutcomeUnknown
-from cubecast.ids import Topic
+from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.node.channels import Channels
 from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.host import Host
@@ -18,11 +19,14 @@ from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.pacing import Departures, processor_waits
 from cubecast.net.node.status import MOST_SHOWN
 from cubecast.net.node.subscriptions import NOBODY, Subscriptions
+from cubecast.net.port.port import Run
 from cubecast.net.settings.config import MOST_BATCH_BYTES, NodeConfig
 from cubecast.patterns import check_topic
 from cubecast.protocol.effects import Acknowledged
 from cubecast.protocol.families import find
 from cubecast.wire.codec import MAX_PACKET_BYTES
+
+log = logging.getLogger(__name__)
 
 TOPICS_AT_ONCE: Final = 64
 """Topics whose messages are handed to the machine in one step."""
@@ -30,6 +34,11 @@ LARGE: Final = MOST_BATCH_BYTES
 """Larger messages are looked at one by one: they and what is said about them may be too much for a packet."""
 MARGIN: Final = 8 << 10
 """Bytes for what they may depend on in addition when they leave."""
+
+
+def _warn(topic: Topic, run: Run, peer: NodeId) -> None:
+    text = "node %d lives and will not get messages %d to %d that this node published as incarnation %d"
+    log.warning(text, peer, run.first, run.last, run.incarnation, extra={"topic": topic})
 
 
 def _kept(config: NodeConfig) -> int:
@@ -53,6 +62,8 @@ class PublishingSide:
         """Published, and not left yet."""
         self.departures = Departures(self._hand_over)
         """When what was published leaves."""
+        self.on_lost: Callable[[Topic, Run, NodeId], object] = _warn
+        """Is told of own messages that a subscriber will not get, and its node."""
         self.recorder: Recorder | None = None
 
     def open(self, recorder: Recorder | None) -> None:
@@ -208,6 +219,10 @@ class PublishingSide:
         out = self.outgoing[topic]
         out.acknowledged(counter)
         self._hand_over_soon(out)
+
+    def on_undelivered(self, topic: Topic, missing: Sequence[MessageId], peer: NodeId) -> None:
+        """Each message is told once."""
+        self.on_lost(topic, Run(*missing[0], missing[-1].counter), peer)
 
     def on_reincarnated(self) -> None:
         for out in self.outgoing.values():

@@ -12,7 +12,7 @@ from typing import Any
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError, NotKept
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import MessageId, MessageRun, Topic
 from cubecast.net.node.channels import Channels
 from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.durable.refill import Dial, Surroundings
@@ -22,7 +22,7 @@ from cubecast.net.node.host import Host
 from cubecast.net.node.publishing import PublishingSide
 from cubecast.net.node.status import MOST_SHOWN
 from cubecast.net.node.subscriptions import NOBODY, Subscriptions
-from cubecast.net.port.port import GapNotice, Sink
+from cubecast.net.port.port import GapNotice, Run, Sink
 from cubecast.net.port.since import FromCut, Since
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import Selection, check_pattern, is_pattern
@@ -206,10 +206,14 @@ class SubscribingSide:
     def on_interest_known(self) -> None:
         self._following.known()
 
-    def on_gap(self, topic: Topic, missing: tuple[MessageId, ...], reason: str) -> None:
+    def on_gap(self, topic: Topic, missing: Sequence[MessageId], reason: str) -> None:
         log.warning("a gap of %d messages: %s", len(missing), reason, extra={"topic": topic})
-        notice = GapNotice(topic, missing, reason)
-        if missing or self.recorder is None or not self.recorder.withholds(notice):
+        if isinstance(missing, MessageRun):
+            run = Run(missing.source, missing.incarnation, missing.first, missing.last)
+            notice = GapNotice(topic, (), reason, (run,), len(missing))
+        else:
+            notice = GapNotice(topic, tuple(missing), reason)
+        if self.recorder is None or not self.recorder.withholds(notice):
             self._subscriptions.gap(notice)
 
     def on_reincarnated(self) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.cubecast.convoys import join
+from cubecast.protocol.cubecast.ledger import ProcessMemory
 from cubecast.protocol.cubecast.packets import Ack
 from cubecast.protocol.cubecast.parameters import Aggregation, Parameters
 from cubecast.protocol.cubecast.publication_packets import Publication
@@ -18,14 +19,26 @@ class Context:
 
     __slots__ = (
         *("_aggregates", "_due", "_has_sent", "_is_lazy", "_ripening", "acks", "busy", "by", "closed", "dead"),
-        *("effects", "node", "parameters", "registry", "ripe", "stirring"),
+        *("deaths", "effects", "node", "opening", "parameters", "process", "registry", "ripe", "stirring"),
     )
 
-    def __init__(self, node: NodeId, incarnation: int, parameters: Parameters, founders: int) -> None:
+    def __init__(
+        self,
+        node: NodeId,
+        incarnation: int,
+        parameters: Parameters,
+        founders: int,
+        process: ProcessMemory | None = None,
+    ) -> None:
         self.node = node
         self.parameters = parameters
         self.by = incarnation
         self.registry = Registry(node, incarnation, founders)
+        self.process = ProcessMemory(incarnation) if process is None else process
+        self.deaths = 0
+        """How many verdicts were adopted since this incarnation takes part."""
+        self.opening: dict[Topic, None] = {}
+        """Topics whose subscription goes on from an earlier incarnation and hands nothing over yet."""
         self.effects: Effects = []
         self.busy = False
         """Something was begun that may need to be sent again."""
@@ -52,6 +65,12 @@ class Context:
         """Something was begun on the topic that may need to be sent again."""
         self.busy = True
         self.stirring[topic] = None
+
+    def report(self, topic: Topic, life: Life, first: int, last: int) -> None:
+        """These were named as missing: their publisher is to be told."""
+        if life.node != self.node:
+            self.process.reports.owe(topic, life, first, last)
+            self.busy = True
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)

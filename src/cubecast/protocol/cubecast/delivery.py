@@ -8,7 +8,7 @@ from cubecast.protocol.cubecast.barriers import Barrier
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.copies import Copy
 from cubecast.protocol.cubecast.vocabulary import Dependency, Life, Start, mask_from
-from cubecast.protocol.effects import Cut, Deliver, Gap
+from cubecast.protocol.effects import Cut, Deliver, Gap, Observe
 from cubecast.protocol.order.pending import PendingBuffer
 
 Exists = Callable[[Life, Counter], bool]
@@ -44,12 +44,24 @@ class Delivery:
         self._pending: PendingBuffer[Life, Copy] = PendingBuffer()
         self._has_lost = False
         """Whether anything of anybody was ever declared lost here."""
+        self._held_back: list[Copy] | None = None
+        """What came before everything earlier was known."""
+        self._foreign: set[Life] = set()
+        """Lives of which nothing is for this subscription although they may have addressed it."""
+        self._named: dict[Life, Counter] = {}
+        """Up to where a life's messages were named as missing."""
+        self._is_plain = True
+        """None of these three."""
         self.number = number
 
     # Steps
 
     def receive(self, copy: Copy) -> None:
         """A publication addressed to this subscription arrived, for the first time here."""
+        if self._is_plain or self._is_for_now(copy):
+            self._admit(copy)
+
+    def _admit(self, copy: Copy) -> None:
         progress = self._progress.get(copy.source)
         if progress is None or copy.packet.starts:
             progress = self._begin(copy.source, copy.packet.starts)
@@ -59,6 +71,38 @@ class Delivery:
     def deliver_own(self, copy: Copy) -> None:
         """The barrier knows of it already."""
         self._deliver(copy, self._begin(copy.source, copy.packet.starts))
+
+    def hold_back(self, foreign: set[Life]) -> None:
+        """Keep what comes until `hand_over`. Nothing of these lives (more may come) is for this subscription."""
+        self._held_back, self._foreign, self._is_plain = [], foreign, False
+
+    def hand_over(self) -> None:
+        """What was kept back may be delivered."""
+        held, self._held_back = self._held_back or (), None
+        self._is_plain = not self._foreign and not self._named
+        for copy in held:
+            self.receive(copy)
+
+    def is_named(self, life: Life, last: Counter) -> None:
+        """Everything of this life up to there was named as missing and is not delivered any more."""
+        self._named[life] = last
+        self._is_plain = False
+        progress = self._progress.get(life)
+        if progress is not None and progress.last < last:
+            progress.last = progress.lost = last
+            self._has_lost = True
+            self._examine(self._pending.release(life, last))
+
+    def _is_for_now(self, copy: Copy) -> bool:
+        if copy.source in self._foreign or copy.last <= self._named.get(copy.source, 0):
+            for counter in range(copy.first, copy.last + 1):
+                message = copy.packet.message._replace(counter=counter)
+                self._context.emit(Observe("discard", self._topic, message))
+            return False
+        if self._held_back is not None:
+            self._held_back.append(copy)
+            return False
+        return True
 
     def declare_lost(self, exists: Exists) -> None:
         """Everything about the faulty is known: what nobody has will not come, for anybody who waits for it."""
@@ -75,12 +119,17 @@ class Delivery:
         self._progress = {
             source: progress for source, progress in self._progress.items() if not self._context.is_closed(source)
         }
+        if not self._is_plain:
+            is_closed = self._context.is_closed
+            self._foreign.difference_update([life for life in self._foreign if is_closed(life)])
+            self._named = {life: last for life, last in self._named.items() if not is_closed(life)}
+            self._is_plain = self._held_back is None and not self._foreign and not self._named
 
     # Looking
 
     @property
     def holds(self) -> bool:
-        return bool(self._pending.waiting)
+        return bool(self._pending.waiting or self._held_back)
 
     def held(self) -> list[tuple[Life, Counter, Copy]]:
         """(source, missing counter, held publication) each."""
@@ -101,7 +150,14 @@ class Delivery:
     def depends_on_faulty(self) -> bool:
         """Is anything held that comes from, or waits for, a source held faulty?"""
         dead = self._context.registry.is_dead
+        if self._held_back and any(self._may_wait_for_faulty(copy) for copy in self._held_back):
+            return True
         return bool(self._pending) and any(dead(source) or dead(copy.source) for source, _, copy in self.held())
+
+    def _may_wait_for_faulty(self, copy: Copy) -> bool:
+        lives = (copy.source, *(Life(*dependency[:2]) for dependency in copy.packet.dependencies))
+        is_dead, is_closed = self._context.registry.is_dead, self._context.is_closed
+        return any(is_dead(life) and not is_closed(life) and life not in self._foreign for life in lives)
 
     # Inside
 
@@ -113,6 +169,7 @@ class Delivery:
             if start is None:
                 raise Dropped
             progress = self._progress[source] = _Progress(start - 1)
+            progress.last = max(progress.last, self._named.get(source, 0))
         elif start is not None and start - 1 != progress.cut:
             raise Dropped
         return progress
@@ -162,7 +219,7 @@ class Delivery:
             if progress is not None:
                 raise Dropped
             return True
-        return self._context.is_closed(source)
+        return self._context.is_closed(source) or source in self._foreign
 
     def _deliver(self, copy: Copy, progress: _Progress) -> None:
         if not progress.stated:
@@ -200,6 +257,7 @@ class Delivery:
             self._state_cut(source, progress)
         missing = tuple(MessageId(*source, lost) for lost in range(first + 1, end + 1))
         self._context.emit(Gap(self._topic, missing, "lost with the nodes that had it"))
+        self._context.report(self._topic, source, first + 1, end)
         progress.last = progress.lost = end
         self._has_lost = True
         self._examine(self._pending.release(source, end))

@@ -113,6 +113,8 @@ CUBECAST = Family(
         "P11",
         "P12",
         "P13",
+        "P14",
+        "P16",
     ),
     packets=(*[None] * 10, *FIRST_PACKETS, None, *LATER_PACKETS),
     make=_make,

@@ -71,6 +71,10 @@ def lines_of_waiting(life: Lifetime, names: Iterable[Topic]) -> Iterator[str]:
         lines.append(
             f"introductions: nodes {list(ids_of(life.unmet))} did not say yet that they began knowing this one"
         )
+    reports, lives = life.context.process.reports, life.context.registry.lives
+    if life.joining is None and reports.is_owed(lives):
+        told = sorted({node for node, _, _ in reports.owed(lives)})
+        lines.append(f"missing messages: nodes {told} were not told yet that theirs are")
     yield from lines + life.settlement.waiting() + life.inquiry.waiting() + life.subscribing.waiting()
     for name in names:
         yield from life.topics[name].waiting()

@@ -7,11 +7,12 @@ the machine.
 from itertools import islice
 from typing import Final
 
-from cubecast.ids import Incarnation, NodeId, Topic
+from cubecast.ids import Incarnation, MessageRun, NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.detector import Detector
 from cubecast.protocol.cubecast.inquiry import OpenInquiry, answer
 from cubecast.protocol.cubecast.joining import Joining
+from cubecast.protocol.cubecast.ledger import ProcessMemory
 from cubecast.protocol.cubecast.packets import (
     Ack,
     AnyPacket,
@@ -20,6 +21,8 @@ from cubecast.protocol.cubecast.packets import (
     Hello,
     Inquiry,
     Introduction,
+    MissingReport,
+    MissingReportAck,
     Obituary,
     Settle,
     SettlePart,
@@ -35,7 +38,7 @@ from cubecast.protocol.cubecast.subscribing import Subscribing
 from cubecast.protocol.cubecast.topics import TopicState
 from cubecast.protocol.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.cubecast.wishes import Wishes
-from cubecast.protocol.effects import Observe, SetTimer
+from cubecast.protocol.effects import Observe, SetTimer, Undelivered
 from cubecast.protocol.masks import ids_of
 
 TICKED_AT_ONCE: Final = 500
@@ -67,11 +70,12 @@ class Lifetime:
         founders: int,
         wishes: Wishes,
         version: int = 0,
+        process: ProcessMemory | None = None,
     ) -> None:
         self._parameters = parameters
         self.node = node
         self.incarnation = incarnation
-        self.context = Context(node, incarnation, parameters, founders)
+        self.context = Context(node, incarnation, parameters, founders, process)
         self.topics: dict[Topic, TopicState] = {}
         self.names: list[Topic] = []
         """Of the topics, in the order in which this life came to know them."""
@@ -95,6 +99,7 @@ class Lifetime:
             state = self.topics[topic] = TopicState(self.context, topic, len(self.names))
             self.names.append(topic)
             state.dissemination.may_push = self.settlement.may_push
+            state.continuation.may_come = self.settlement.may_come
         return state
 
     def pump(self) -> None:
@@ -117,6 +122,36 @@ class Lifetime:
             topic.tick()
             if topic.busy:
                 stirring[name] = None
+
+    def end(self) -> None:
+        """The process goes on in another one, and keeps what this one knew."""
+        for topic in self.topics.values():
+            topic.continuation.end()
+        self.context.process.is_resumed = True
+
+    def open_subscriptions(self) -> None:
+        """Subscriptions that go on from an earlier incarnation hand over what came, when they know what did not."""
+        settled = self.settlement.is_agreed
+        for name in list(self.context.opening):
+            self.topics[name].continuation.open(settled=settled)
+
+    def tell_publishers(self) -> None:
+        """What was named as missing, to those who published it and are here."""
+        context = self.context
+        reports, lives = context.process.reports, context.registry.lives
+        if self.joining is None and reports.is_owed(lives):
+            for node, topic, runs in list(reports.owed(lives)):
+                context.send((node,), MissingReport(context.by, context.dead, topic, runs))
+            context.busy = True
+
+    def on_missed(self, sender: NodeId, packet: MissingReport) -> None:
+        """A subscriber named these as missing: the application is told, once."""
+        context, process = self.context, self.context.process
+        for run in packet.runs:
+            for first, last in process.reports.news(packet.topic, run) if run.incarnation >= process.first else ():
+                missing = MessageRun(self.node, run.incarnation, first, last)
+                context.emit(Undelivered(packet.topic, missing, sender))
+        context.send((sender,), MissingReportAck(context.by, context.dead, packet.topic, packet.runs))
 
     @property
     def retry_after(self) -> float:
@@ -193,7 +228,7 @@ class Lifetime:
         self.context.closed.update(self.context.registry.faulty())
         for life in news:
             self.settlement.node_died(life)
-        self.subscribing.review(self._wishes)
+        self.subscribing.review((*self._wishes, *self.context.process.published()))
         self.subscribing.go_on()
         for topic in self.queued:
             self.topics[topic].register()
@@ -263,10 +298,11 @@ class Lifetime:
     def _after_death(self, life: Life) -> None:
         if self.joining is not None:
             return
+        self.context.deaths += 1
         self.settlement.node_died(life)
         self.inquiry.peer_died(life.node)
         for topic in self.topics.values():
-            topic.peer_died(life.node)
+            topic.peer_died(life)
 
     def suspect(self, peer: NodeId) -> None:
         if self.joining is not None and self.joining.winner is not None and self.joining.winner.node == peer:

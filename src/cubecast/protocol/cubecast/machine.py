@@ -19,6 +19,7 @@ from cubecast.ids import Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import call_handler
 from cubecast.protocol.cubecast.delivery import Dropped
 from cubecast.protocol.cubecast.inspection import describe, lines_of_waiting
+from cubecast.protocol.cubecast.ledger import ProcessMemory
 from cubecast.protocol.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.cubecast.packets import (
     Ack,
@@ -28,6 +29,8 @@ from cubecast.protocol.cubecast.packets import (
     Hello,
     Inquiry,
     Introduction,
+    MissingReport,
+    MissingReportAck,
     Obituary,
     Settle,
     SettlePart,
@@ -77,6 +80,7 @@ class Cubecast:
         self._wishes = Wishes()
         self._retry_set = self._acks_set = self._wishes_set = False
         founding = not incarnation and parameters.founders >> node & 1
+        self._process = ProcessMemory(incarnation)
         self._life = self._born(incarnation, parameters.founders if founding else 0)
         if self._life.joining is not None:
             self._life.joining.contacts = contacts
@@ -86,7 +90,7 @@ class Cubecast:
                 self._wishes.name(topic)
 
     def _born(self, incarnation: Incarnation, founders: int = 0, version: int = 0) -> Lifetime:
-        return Lifetime(self.node, self._parameters, incarnation, founders, self._wishes, version)
+        return Lifetime(self.node, self._parameters, incarnation, founders, self._wishes, version, self._process)
 
     @property
     def incarnation(self) -> Incarnation:
@@ -272,6 +276,10 @@ class Cubecast:
                 self._life.on_settle(sender, packet)
             case SettlePart():
                 self._life.on_settle_part(sender, packet)
+            case MissingReport():
+                self._life.on_missed(sender, packet)
+            case MissingReportAck():
+                self._process.reports.confirmed(sender, packet.topic, packet.runs)
             case Test():
                 if packet.asking:
                     self._life.context.send((sender,), Test(self._life.context.by, self._life.context.dead, False))
@@ -282,7 +290,7 @@ class Cubecast:
 
     def _finish(self, now: float) -> Effects:
         life = self._life
-        if life.settlement.open or life.settlement.must_announce:
+        if life.settlement.open or life.settlement.must_announce or life.context.opening:
             self._settle(now)
             life = self._life
         context = life.context
@@ -306,14 +314,16 @@ class Cubecast:
         return effects
 
     def _settle(self, now: float) -> None:
-        settlement = self._life.settlement
-        if settlement.must_announce:
-            settlement.announce()
-        if settlement.open:
-            try:
-                settlement.conclude()
-            except Dropped:
-                self._reincarnate(now)
+        life = self._life
+        if life.settlement.must_announce:
+            life.settlement.announce()
+        try:
+            if life.settlement.open:
+                life.settlement.conclude()
+            if life.context.opening:
+                life.open_subscriptions()
+        except Dropped:
+            self._reincarnate(now)
 
     # Publications
 
@@ -370,9 +380,7 @@ class Cubecast:
         topic = self._life.topic(packet.topic)
         if packet.entry is not None and topic.view.merge(packet.entry):
             self._life.context.emit(Observe("view", packet.topic, None, sender))
-        context = self._life.context
-        answer = WaveAck(context.by, context.dead, packet.topic, packet.by, packet.number, topic.view.entries())
-        context.send((sender,), answer)
+        topic.continuation.answer(sender, packet)
 
     def _on_wave_ack(self, sender: NodeId, packet: WaveAck) -> None:
         if packet.incarnation != self.incarnation:
@@ -380,7 +388,7 @@ class Cubecast:
         topic = self._life.topic(packet.topic)
         for entry in packet.entries:
             self._merge(topic, entry)
-        topic.wave_answered(sender, packet.number)
+        topic.wave_answered(sender, packet)
 
     def _merge(self, topic: TopicState, entry: Entry) -> None:
         if entry.node != self.node:
@@ -414,6 +422,7 @@ class Cubecast:
         """This life is over: say so, forget it, and come back."""
         for topic in self._wishes:
             self._life.context.emit(Gap(topic, (), "others hold this node faulty; it subscribes again"))
+        self._life.end()
         effects, queues = self._life.context.finish(), self._queues()
         self._life = self._born(self.incarnation + 1 if incarnation is None else incarnation)
         self._life.context.effects = [*effects, Reincarnated(self.incarnation, tuple(self._wishes))]
@@ -442,6 +451,7 @@ class Cubecast:
         life.inquiry.ask()
         life.settlement.tick()
         life.tick_topics()
+        life.tell_publishers()
         waiting = bool(life.inquiry) or life.settlement.open or bool(life.context.stirring)
         life.context.busy = life.context.busy or waiting
 

@@ -18,6 +18,9 @@ from cubecast.protocol.cubecast.vocabulary import (
     Holding,
     Life,
     Member,
+    Reach,
+    Run,
+    Since,
     Standing,
     Start,
 )
@@ -109,6 +112,16 @@ class Wave(Packet):
     topic: Topic
     number: int
     entry: Entry | None
+    published: bool = False
+    """The sender published on the topic in this incarnation."""
+    resumed: bool = False
+    """The sender's process lived before: answers say whether what that process knows of is accounted for."""
+    reached: tuple[Reach, ...] = ()
+    """How far lives that are over published, as that process knows: its own, and those it heard."""
+    since: tuple[Since, ...] = ()
+    """Of the subscriptions of the receiver's that this process knows of, in whatever life."""
+    entries: tuple[Entry, ...] = ()
+    """Who was subscribed in its former lives, as it knows."""
 
 
 @dataclass(slots=True)
@@ -121,6 +134,14 @@ class WaveAck(Packet):
     incarnation: Incarnation
     number: int
     entries: tuple[Entry, ...]
+    accounted: bool = True
+    """All that the wave spoke of was handed to the application here, or named as missing."""
+    start: Counter = 0
+    """The first message of the sender's that is for the subscription the wave made known; 0: it made none known."""
+    reached: tuple[Reach, ...] = ()
+    """How far lives that are over published, as the sender knows and the wave did not."""
+    since: tuple[Since, ...] = ()
+    """Of the receiver's subscriptions, as in the wave of a process that lived before."""
 
 
 @dataclass(slots=True)
@@ -224,6 +245,26 @@ class TopicList(Packet):
     more: bool
 
 
+@dataclass(slots=True)
+class MissingReport(Packet):
+    """The sender named these messages of the receiver's process as missing, and repeats it until it is answered."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    runs: tuple[Run, ...]
+
+
+@dataclass(slots=True)
+class MissingReportAck(Packet):
+    """The receiver's news of missing messages arrived."""
+
+    by: Incarnation
+    dead: tuple[Life, ...]
+    topic: Topic
+    runs: tuple[Run, ...]
+
+
 AnyPacket: TypeAlias = (
     Publication
     | Ack
@@ -241,7 +282,18 @@ AnyPacket: TypeAlias = (
     | Convoy
     | SettlePart
     | Introduction
+    | MissingReport
+    | MissingReportAck
 )
 FIRST_PACKETS: tuple[type, ...] = (Publication, Ack, Ask, Stable, Wave, WaveAck, Hello, Welcome, Settle, Obituary, Test)
-LATER_PACKETS: tuple[type, ...] = (Inquiry, TopicList, Convoy, SettlePart, Direct, Introduction)
+LATER_PACKETS: tuple[type, ...] = (
+    Inquiry,
+    TopicList,
+    Convoy,
+    SettlePart,
+    Direct,
+    Introduction,
+    MissingReport,
+    MissingReportAck,
+)
 PACKETS = (*FIRST_PACKETS, *LATER_PACKETS)

@@ -99,6 +99,25 @@ class Settlement:
         lowest = living_holders & -living_holders
         return self._counts(node) and lowest >= 1 << self._context.node
 
+    @property
+    def is_agreed(self) -> bool:
+        """No living node accepts anything from the faulty any more."""
+        return not self.open or all(self._counts(node) for node in ids_of(self._context.registry.others))
+
+    def may_come(self, topic: Topic, source: Life, first: Counter, last: Counter) -> bool:
+        """May anything of a faulty source between these still arrive here?"""
+        if not self.is_agreed:
+            return True
+        mine = self._topics[topic].dissemination
+        if mine.stable.get(source, 0) >= first:
+            return True
+        held = [(copy.first, copy.last) for copy in mine.copies_of(source)]
+        for node in ids_of(self._context.registry.others):
+            for holding in self._heard[node].holdings:
+                if holding.topic == topic and (holding.source, holding.incarnation) == source:
+                    held += holding.ranges
+        return any(begin <= last and first <= end for begin, end in held)
+
     # Inside
 
     def _close(self) -> None:

@@ -71,6 +71,8 @@ class Subscribing:
         elif topic in self._wishes:
             self._context.emit(InterestMatched(topic, False))
             self.leave(topic)
+        if self.takes_part and self._context.process.has_published(topic):
+            self._topic(topic).register()  # what others lack of that is to be named there
 
     def leave(self, topic: Topic) -> None:
         self._wishes.drop(topic)
@@ -78,11 +80,12 @@ class Subscribing:
         if self.takes_part and self._topic(topic).delivery is not None:
             self._topic(topic).unsubscribe()
             self._begun.append(topic)
+        self._context.process.left(topic)
 
     def _look_back(self) -> None:
         """In the order in which they were begun: each is looked at once after everybody knows it."""
         begun, unconfirmed = self._begun, self._unconfirmed
-        while begun and self._topic(begun[0]).wave is None:
+        while begun and not self._topic(begun[0]).is_asking:
             topic = begun.popleft()
             if self._is_withheld(topic):
                 unconfirmed.append(topic)

@@ -13,11 +13,12 @@ from typing import Final
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.cubecast.barriers import Barrier
 from cubecast.protocol.cubecast.context import Context
+from cubecast.protocol.cubecast.continuation import Continuation
 from cubecast.protocol.cubecast.copies import Copy
 from cubecast.protocol.cubecast.delivery import Delivery
 from cubecast.protocol.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
 from cubecast.protocol.cubecast.dissemination import Dissemination
-from cubecast.protocol.cubecast.packets import Stable, Wave
+from cubecast.protocol.cubecast.packets import Stable, Wave, WaveAck
 from cubecast.protocol.cubecast.parameters import Aggregation
 from cubecast.protocol.cubecast.publication_packets import Direct, Publication
 from cubecast.protocol.cubecast.views import View
@@ -35,6 +36,8 @@ class _OpenWave:
     entry: Entry | None
     missing: int
     """Mask of the nodes that have not answered."""
+    doubting: int = 0
+    """Mask of those that answered that not all this process knows of is accounted for there."""
 
 
 class TopicState:
@@ -44,6 +47,7 @@ class TopicState:
         self.place = place
         """Among the topics of this life."""
         self.me = Life(context.node, context.by)
+        self.continuation = Continuation(context, topic, self, context.process.ledger(topic))
         self.view = View()
         self.dissemination = Dissemination(context, topic)
         self.barrier = Barrier(self.dissemination)
@@ -66,6 +70,10 @@ class TopicState:
         self._subscriptions = 0
         self._previous: Destinations = NOBODY
         self._starts: list[tuple[Counter, int]] = []
+        self._firsts: list[tuple[Counter, int]] = []
+        """Of all members, the first publication that addressed them."""
+        self._noted = 0
+        """The view in which it was last looked for subscribers that cannot be addressed."""
         self._owed = 0
         """Mask of the nodes that were not told yet that what they keep is stable."""
         self._hurry_from = context.parameters.hurry_from
@@ -79,6 +87,7 @@ class TopicState:
             self._subscriptions = 1
             self.delivery = Delivery(self._context, self._topic, 1, self.barrier)
             self.confirmed = True
+            self.continuation.founded()
 
     # Membership
 
@@ -86,13 +95,24 @@ class TopicState:
         self._subscriptions += 1
         self.delivery = Delivery(self._context, self._topic, self._subscriptions, self.barrier)
         self.confirmed = False
-        self.start_wave(Entry(*self.me, self._subscriptions, True))
+        self.continuation.begin()
+        self.start_wave(self._entry(True))
+
+    def _entry(self, on: bool) -> Entry:
+        return Entry(*self.me, self._subscriptions, on)
+
+    def ask_again(self) -> None:
+        """What others answered is not the last word."""
+        was_registered = self.registered
+        self.start_wave(self._entry(True))
+        self.registered = was_registered
 
     def unsubscribe(self) -> None:
         """Nothing is delivered from here on; what is under way is still forwarded and acknowledged."""
+        self.continuation.end()
         self.delivery = None
         self.confirmed = False
-        self.start_wave(Entry(*self.me, self._subscriptions, False))
+        self.start_wave(self._entry(False))
 
     def register(self) -> None:
         """A publisher that does not subscribe learns whom to address."""
@@ -106,6 +126,7 @@ class TopicState:
             self.registered = False
         self._numbers += 1
         self.wave = _OpenWave(self._numbers, entry, self._context.registry.others)
+        self.continuation.wave_sets_out()
         self._context.stir(self._topic)
         self.send_wave()
         self.check_wave()
@@ -113,24 +134,38 @@ class TopicState:
     def send_wave(self) -> None:
         wave, context = self.wave, self._context
         if wave is not None:
-            context.send_to(wave.missing, Wave(context.by, context.dead, self._topic, wave.number, wave.entry))
+            packet = Wave(context.by, context.dead, self._topic, wave.number, wave.entry, bool(self.counter))
+            if context.process.is_resumed:
+                self.continuation.ask(packet, wave.missing | wave.doubting)
+            else:
+                context.send_to(wave.missing, packet)
 
-    def wave_answered(self, sender: NodeId, number: int) -> None:
-        if self.wave is not None and self.wave.number == number:
-            self.wave.missing &= ~(1 << sender)
+    def wave_answered(self, sender: NodeId, packet: WaveAck) -> None:
+        wave = self.wave
+        if wave is not None and wave.number == packet.number:
+            self.continuation.answered(Life(sender, packet.by), packet)
+            wave.missing &= ~(1 << sender)
+            wave.doubting = wave.doubting & ~(1 << sender) | (not packet.accounted) << sender
             self.check_wave()
+
+    @property
+    def is_asking(self) -> bool:
+        """A node that was asked has not answered."""
+        return self.wave is not None and bool(self.wave.missing)
 
     def check_wave(self) -> None:
         """The living who were asked have answered: from now on nobody addresses without knowing us, nor we them."""
         wave = self.wave
         if wave is None or wave.missing:
             return
-        self.wave = None
-        self.registered = True
-        self._context.ripe[self._topic] = None
+        if not wave.doubting:
+            self.wave = None
+            self.registered = True
+            self._context.ripe[self._topic] = None
         if self.delivery is not None and not self.confirmed:
             self.confirmed = True
             self._context.emit(Subscribed(self._topic))
+            self.continuation.confirmed()
 
     # Publishing
 
@@ -200,6 +235,9 @@ class TopicState:
         self.counter += len(payloads)
         destinations = self.view.destinations(context.registry)
         self._note_starts(first, destinations)
+        if self.view.version != self._noted:
+            self._noted = self.view.version
+            self.continuation.note_absent(first)
         named, direct = self.barrier.dependencies(self.me, destinations)
         kind = Publication if self.is_pressed or not self._is_small(payloads, destinations) else Direct
         packet = kind(
@@ -239,6 +277,9 @@ class TopicState:
             return  # the usual case
         joined = destinations.without(self._previous)
         self._previous = destinations
+        if joined:
+            before = [(counter, members & ~joined) for counter, members in self._firsts if members & ~joined]
+            self._firsts = [*before, (first, joined)]
         self._starts = [
             (counter, members & ~joined)
             for counter, members in self._starts
@@ -246,6 +287,24 @@ class TopicState:
         ]
         if joined:
             self._starts.append((first, joined))
+
+    def start_for(self, entry: Entry) -> Counter:
+        """The first publication that is for this subscription."""
+        known = self._previous
+        if known.mask >> entry.node & 1 and known.epoch(entry.node) == entry[1:3]:
+            for counter, members in self._firsts:
+                if members >> entry.node & 1:
+                    return counter
+        return self.counter + 1
+
+    def addressed(self) -> list[tuple[Entry, Counter]]:
+        """All members that were addressed last, and the first publication that did."""
+        members = self._previous
+        return [
+            (Entry(node, *members.epoch(node), True), counter)
+            for counter, mask in self._firsts
+            for node in ids_of(mask & members.mask)
+        ]
 
     # Stability of own publications
 
@@ -280,10 +339,16 @@ class TopicState:
     def depends_on_faulty(self) -> bool:
         return self.delivery is not None and self.delivery.depends_on_faulty()
 
-    def peer_died(self, node: NodeId) -> None:
+    def peer_died(self, life: Life) -> None:
+        node = life.node
         self.view.forget_cache()
+        if self._previous.mask >> node & 1:
+            entry = Entry(node, *self._previous.epoch(node), True)
+            self.continuation.ledger.note(entry, self._context.by, self.start_for(entry))
+        self.continuation.peer_died(life)
         if self.wave is not None:
             self.wave.missing &= ~(1 << node)
+            self.wave.doubting &= ~(1 << node)
             self.check_wave()
         self.dissemination.peer_died(node)
         self.check_stable()
@@ -292,8 +357,10 @@ class TopicState:
         """What faulty sources left is settled."""
         self.dissemination.forget_closed()
         self.barrier.prune()
+        self.continuation.closed()
         if self.delivery is not None:
             self.delivery.forget_closed()
+        self.continuation.after_closing()
 
     def tick(self) -> None:
         self.send_wave()
@@ -321,7 +388,8 @@ class TopicState:
     def waiting(self) -> list[str]:
         lines = []
         if self.wave is not None:
-            lines.append(f"{self._topic}: a wave waits for nodes {sorted(ids_of(self.wave.missing))}")
+            waits = sorted(ids_of(self.wave.missing | self.wave.doubting))
+            lines.append(f"{self._topic}: a wave waits for nodes {waits}")
         if self.queue:
             lines.append(f"{self._topic}: {len(self.queue)} messages wait for the window or the wave")
         for copy in self.dissemination.copies():

@@ -11,6 +11,8 @@ from cubecast.protocol.cubecast.packets import (
     AnyPacket,
     Ask,
     Convoy,
+    MissingReport,
+    MissingReportAck,
     Obituary,
     Settle,
     SettlePart,
@@ -21,7 +23,7 @@ from cubecast.protocol.cubecast.packets import (
 )
 from cubecast.protocol.cubecast.parameters import MOST_MESSAGES, Parameters
 from cubecast.protocol.cubecast.publication_packets import Publication
-from cubecast.protocol.cubecast.vocabulary import Entry, mask_from
+from cubecast.protocol.cubecast.vocabulary import Entry, Reach, Since, mask_from
 
 KINDS: Final = frozenset(PACKETS)
 
@@ -75,9 +77,19 @@ class Validator:
                     self._entry(packet.entry, incarnation)
                     if packet.entry[:2] != (sender, packet.by):
                         raise RemoteProtocolError(f"node {sender} speaks for the subscription of another")
+                for entry in packet.entries:
+                    self._entry(entry, incarnation)
+                self._reached(packet.reached, incarnation)
+                self._since(packet.since, incarnation)
             case WaveAck():
                 for entry in packet.entries:
                     self._entry(entry, incarnation)
+                if packet.start < 0:
+                    raise RemoteProtocolError(f"counter {packet.start} is negative")
+                self._reached(packet.reached, incarnation)
+                self._since(packet.since, incarnation)
+            case MissingReport() | MissingReportAck():
+                self._runs(sender, packet, incarnation)
             case Welcome():
                 for standing in packet.nodes:
                     self._life(standing.node, standing.incarnation)
@@ -152,6 +164,24 @@ class Validator:
             self._life(holding.source, holding.incarnation)
             if any(not 1 <= first <= last for first, last in holding.ranges):
                 raise RemoteProtocolError("a range of counters that ends before it starts")
+
+    def _runs(self, sender: NodeId, packet: MissingReport | MissingReportAck, incarnation: int) -> None:
+        of_receiver = isinstance(packet, MissingReport)
+        for run in packet.runs:
+            self._message(self._node if of_receiver else sender, run.incarnation, run.first)
+            if run.last < run.first or (of_receiver and run.incarnation > incarnation):
+                raise RemoteProtocolError(f"{tuple(run)} is no run of messages")
+
+    def _reached(self, reached: tuple[Reach, ...], incarnation: int) -> None:
+        for one in reached:
+            self._message(*one)
+            if one.node == self._node and one.incarnation > incarnation:
+                raise RemoteProtocolError(f"incarnation {one.incarnation} of this node does not exist yet")
+
+    def _since(self, since: tuple[Since, ...], incarnation: int) -> None:
+        for one in since:
+            if not 0 <= one.epoch <= incarnation or one.number < 1 or one.incarnation < 0 or one.counter < 1:
+                raise RemoteProtocolError(f"{tuple(one)} is no subscription of this node's and no message")
 
     def _life(self, node: NodeId, incarnation: int) -> None:
         if not 0 <= node < self._size:

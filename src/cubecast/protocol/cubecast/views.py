@@ -8,12 +8,14 @@ from cubecast.protocol.masks import ids_of
 
 
 class View:
-    __slots__ = ("_cache", "_entries", "_last_learned")
+    __slots__ = ("_cache", "_entries", "_last_learned", "version")
 
     def __init__(self) -> None:
         self._entries: dict[NodeId, Entry] = {}
         self._cache: tuple[int, Destinations] | None = None
         self._last_learned: Destinations | None = None
+        self.version = 0
+        """Another one whenever something is news."""
 
     def merge(self, entry: Entry) -> bool:
         """True when that is news."""
@@ -22,6 +24,7 @@ class View:
             return False
         self._entries[entry.node] = entry
         self._cache = None
+        self.version += 1
         return True
 
     def learn(self, members: Bitmap, epochs: tuple[Member, ...]) -> Destinations:

@@ -75,3 +75,28 @@ class Holding(NamedTuple):
     incarnation: Incarnation
     done: bool
     ranges: tuple[tuple[Counter, Counter], ...]
+
+
+class Reach(NamedTuple):
+    """A life published that far on a topic, as the sender knows."""
+
+    node: NodeId
+    incarnation: Incarnation
+    counter: Counter
+
+
+class Since(NamedTuple):
+    """The first message a publisher could have meant for a subscription of the receiver's, and that subscription."""
+
+    epoch: Incarnation
+    number: int
+    incarnation: Incarnation
+    counter: Counter
+
+
+class Run(NamedTuple):
+    """Consecutive messages of one incarnation of the receiver."""
+
+    incarnation: Incarnation
+    first: Counter
+    last: Counter

@@ -45,6 +45,8 @@ class Returning:
         self._history, self._patterns, self._directory = history, patterns, directory
         self._held: Holding | None = None
         self._withheld: dict[Topic, GapNotice] = {}
+        self._named: list[GapNotice] = []
+        """What was named as missing while peers were asked, who may have it."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._asked: set[bytes] = set()
         """Processes whose logs were looked into."""
@@ -69,6 +71,10 @@ class Returning:
 
     def withholds(self, notice: GapNotice) -> bool:
         """This node may have missed something: subscribers are not told as long as it may still be had."""
+        if notice.missing or notice.count:
+            if self._held is not None:
+                self._named.append(notice)
+            return self._held is not None
         if self.around is None:
             return False
         self.hold()
@@ -117,6 +123,9 @@ class Returning:
         refill.give_up(self._given_up)
         withheld, self._withheld = list(self._withheld.values()), {}
         is_filled = await fetch_all(refill, [one for one in found if one.patterns])
+        named, self._named = self._named, []
+        for notice in named:
+            refill.missed(notice)
         for notice in refill.uncovered() if is_filled else withheld:
             around.announce(notice)
         await refill.release()

@@ -154,6 +154,9 @@ class Progress:
         for source, incarnation, counter in notice.missing:
             last = self._topic(notice.topic).last
             last[source, incarnation] = max(counter, last.get((source, incarnation), 0))
+        for source, incarnation, _, counter in notice.runs:
+            last = self._topic(notice.topic).last
+            last[source, incarnation] = max(counter, last.get((source, incarnation), 0))
 
 
 def _offsets_gone(topic: Topic, first: int, last: int) -> GapNotice:

@@ -256,6 +256,16 @@ class Refill:
             if self._last.get(publisher, 0) < first - 1
         ]
 
+    def missed(self, notice: GapNotice) -> None:
+        """This node named these as missing before peers were asked: what none of them has is."""
+        for source, incarnation, first, last in (*notice.runs, *(Run(*one, one.counter) for one in notice.missing)):
+            publisher = notice.topic, source, incarnation
+            begin = max(first, self._last.get(publisher, 0) + 1)
+            if begin <= last:
+                self._last[publisher] = self.given_up[publisher] = last
+                run = Run(source, incarnation, begin, last)
+                self._around.announce(GapNotice(notice.topic, (), notice.reason, (run,), last - begin + 1))
+
     async def release(self) -> None:
         """What is held follows, without what the peer sent already; what comes meanwhile is held behind it."""
         self._error = None
