@@ -51,6 +51,12 @@ class Log:
         return self.whole and self.rows[-1].kind == Kind.QUIESCENT
 
     @property
+    def goes_on(self) -> bool:
+        """The process of the node's log before goes on in it."""
+        start = self.rows[0] if self.rows else None
+        return start is not None and start.kind == Kind.START and start.source_incarnation is not None
+
+    @property
     def last_seq(self) -> int:
         return self.rows[-1].seq if self.rows else 0
 
@@ -108,9 +114,11 @@ class Subscription:
         return self.wants is None or (message in topic.published and self.wants(topic.attributes(message)))
 
     def answers_for(self, message: MessageId) -> bool:
-        """Has it begun with the publisher, before this message?"""
+        """Does it lie beyond the beginning? A log that goes on after another names what its process missed before."""
         publisher = publisher_of(message)
-        return (publisher in self.stated or publisher in self.heard) and not self.excludes(message)
+        return not self.log.goes_on or (
+            (publisher in self.stated or publisher in self.heard) and not self.excludes(message)
+        )
 
     def excludes(self, message: MessageId) -> bool:
         """Is it inside a cut this subscription stated itself?"""
@@ -157,9 +165,7 @@ def processes_of(logs: Iterable[Log]) -> list[Process]:
     """A log whose first row says so continues the process of the node's previous one."""
     processes: list[Process] = []
     for log in sorted(logs, key=attrgetter("node", "incarnation")):
-        start = log.rows[0] if log.rows else None
-        resumed = start is not None and start.kind == Kind.START and start.source_incarnation is not None
-        if resumed and processes and processes[-1].logs[0].node == log.node:
+        if log.goes_on and processes and processes[-1].logs[0].node == log.node:
             processes[-1].logs.append(log)
         else:
             processes.append(Process([log]))

@@ -55,7 +55,7 @@ def log_row(rows: Rows, log: Log) -> dict[str, Any]:
         "ending": log.ending,
         "problem": log.problem,
         "topics": rows.topics,
-        "continues": _continues(rows, log),
+        "continues": continues(rows, log),
         "filtered": _filtered(rows, log),
     }
     if log.repeated is not None:
@@ -141,7 +141,7 @@ def _filtered(rows: Rows, log: Log) -> list[str]:
     return [rows.topics[code] for code in np.unique(rows.topic[here][rows.filter[here] >= 0]).tolist() if code >= 0]
 
 
-def _continues(rows: Rows, log: Log) -> bool:
+def continues(rows: Rows, log: Log) -> bool:
     """Is it the same process as in the node's previous log?"""
     return bool(log.stop > log.start and rows.kind[log.start] == START and rows.goes_on[log.start])
 

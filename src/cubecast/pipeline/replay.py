@@ -9,6 +9,7 @@ import numpy as np
 from cubecast.pipeline.certify import FAR, certify
 from cubecast.pipeline.examine import Examination, altered, created
 from cubecast.pipeline.findings import Finding, finding_rows
+from cubecast.pipeline.logs import continues
 from cubecast.pipeline.messages import RunMessages
 from cubecast.pipeline.places import Places
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
@@ -208,13 +209,14 @@ def _lost(view: View) -> Iterator[Finding]:
     if not len(view.gaps):
         return
     own = _messages_at(view.rows, view.at)
+    goes_on = continues(view.rows, view.log)
     begun = set(view.key.tolist()) | view.stated.keys()
     for row in view.gaps.tolist():
         source, incarnation, counter = message = view.message(row)
         publisher = pack_one(source, incarnation)
         if (publisher, counter) in own:
             yield view.finding("P12", row, f"{message} is declared lost and delivered all the same", message)
-        elif view.correct and publisher in begun and counter > view.stated.get(publisher, 0):
+        elif view.correct and (not goes_on or (publisher in begun and counter > view.stated.get(publisher, 0))):
             yield view.finding("P12", row, f"{message} is declared lost but a correct node delivers it")
 
 

@@ -129,6 +129,8 @@ class Continuation:
                 self._doubts.pop(sender, None)
             else:
                 self._doubts[sender] = packet
+        else:
+            self.ledger.forget(sender, packet.by)
         context, state = self._context, self._state
         if state.delivery is not None and not packet.published and not packet.resumed:
             self.ledger.met |= 1 << sender  # all it will publish is for this subscription

@@ -54,23 +54,26 @@ class Ledger:
         if counter > known and life.incarnation >= self._floor.get(life.node, 0):
             self.known[life] = counter
             if not known and life.incarnation % MOST_LIVES == 0:
-                self._forget(life.node, life.incarnation - MOST_LIVES)
+                self.forget(life.node, life.incarnation - MOST_LIVES)
 
-    def _forget(self, node: NodeId, before: Incarnation) -> None:
-        """Of a node that came back very often: all that are here had time to account for its first lives."""
+    def forget(self, node: NodeId, before: Incarnation) -> None:
+        """These lives are of a program that has ended, or of one that came back very often."""
+        if before <= self._floor.get(node, 0):
+            return
+        self._floor[node] = before
+        if node in self.since:
+            self.since[node] = [one for one in self.since[node] if one.epoch >= before]
         old = [life for life in self.known if life.node == node and life.incarnation < before]
         for life in old:
             del self.known[life]
             self.got.pop(life, None)
-        if old:
-            self._floor[node] = before
 
     def accounted(self, life: Life) -> Counter:
         return self.got.get(life, 0) if life.incarnation >= self._floor.get(life.node, 0) else FORGOTTEN
 
     def account(self, life: Life, counter: Counter) -> None:
         """All of it up to there is handed over or named, or the subscription has no claim to it."""
-        if counter > self.got.get(life, 0):
+        if counter > self.got.get(life, 0) and life.incarnation >= self._floor.get(life.node, 0):
             self.got[life] = counter
 
     def note(self, entry: Entry, incarnation: Incarnation, counter: Counter) -> None:
