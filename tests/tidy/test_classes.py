@@ -17,6 +17,8 @@ LARGER = {
     "protocol.brokers.locamu.Substrate": "one algorithm of the paper: handlers come in its order and share its state",
     "protocol.brokers.locaps.Tables": "one algorithm of the paper: handlers come in its order and share its state",
     "protocol.brokers.machine.LoCaPS": "one machine: an entry point per input, and what they share",
+    "protocol.cubecast.continuation.Continuation": "one machine in layers: how what was missed is had again",
+    "protocol.cubecast.delivery.Delivery": "one machine in layers: when a message is handed to the application",
     "protocol.cubecast.dissemination.Dissemination": "one machine in layers: how messages travel",
     "protocol.cubecast.lifetime.Lifetime": "one machine in layers: how members come, go and come back",
     "protocol.cubecast.machine.Cubecast": "one machine: an entry point per input, and what the layers share",
