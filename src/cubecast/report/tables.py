@@ -203,7 +203,9 @@ _DEGREES = {"subscribers_per_topic": "subscribers per topic", "subscriptions_per
 def degrees_table(facts: Mapping[str, Any]) -> Table:
     """Sizes, both degree distributions with their power laws, and the correlation of topics."""
     title = f"{facts['topics']:,} topics · {facts['users']:,} users · {facts['subscriptions']:,} subscriptions"
-    table = Table(title=title, caption=_correlation(facts["correlation"]), title_justify="left", caption_justify="left")
+    table = Table(
+        title=title, caption=correlation_line(facts["correlation"]), title_justify="left", caption_justify="left"
+    )
     for heading in ("", "mean", "max", "exponent", "from", "distance"):
         table.add_column(heading, justify="right" if heading else "left")
     for name, label in _DEGREES.items():
@@ -235,12 +237,12 @@ def overlays_table(facts: Mapping[str, Any]) -> Table:
     return table
 
 
-def _correlation(correlation: Mapping[str, Any]) -> str:
+def correlation_line(correlation: Mapping[str, Any]) -> str:
     if correlation["mean"] is None:
         return "too few topics to correlate"
-    low, high = correlation["interval"] or (correlation["mean"],) * 2
-    mean = f"{correlation['mean']:.4f} (95 %: {low:.4f} to {high:.4f})"
-    return f"mean correlation of topics {mean} over {correlation['pairs']:,} pairs"
+    interval = correlation["interval"]
+    bounds = f"95 %: {interval[0]:.4f} to {interval[1]:.4f}" if interval else "of too few topics for an interval"
+    return f"mean correlation of topics {correlation['mean']:.4f} ({bounds}) over {correlation['pairs']:,} pairs"
 
 
 # What a log holds, as a table for people
