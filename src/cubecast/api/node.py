@@ -51,7 +51,7 @@ class Node(Client):
 
     @property
     def id(self) -> int:
-        """Its place in the hypercube."""
+        """Its place in the hypercube; in a protocol without places the number it drew."""
         return self._live.place.node
 
     @property
