@@ -1,5 +1,6 @@
 """A node inside an application: a member of the cluster, with the interface of a client."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Self, Unpack
 
@@ -68,11 +69,15 @@ class Node(Client):
         """Have this called, in place of a warning, with what this node published and a subscriber will not get.
 
         The second argument is the node of a subscriber that lives and was cut off from this one. Each message is told
-        once, whichever other nodes miss it.
+        once, whichever other nodes miss it. What `call` raises goes to the event loop's exception handler.
         """
 
         def told(topic: str, run: Run, peer: int) -> None:
-            call(Missing(topic, *run), peer)
+            try:
+                call(Missing(topic, *run), peer)
+            except Exception as error:
+                context = {"message": "the function told of undelivered messages failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
 
         self._live.port.publishing.on_lost = told
 
