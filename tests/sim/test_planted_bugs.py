@@ -102,6 +102,18 @@ def test_is_found(bug: Bug, found: list[tuple[str, int, str]]):
     raise AssertionError(f"{MOST_SEEDS} schedules did not find: {bug.name}")
 
 
+RELIED_UPON = 5014
+"""A seed with a participant and two newcomers that wait for a crashed node; hardly another one has that."""
+
+
+@pytest.mark.interpreted
+def test_newcomers_that_test_nobody_are_not_relied_upon():
+    with planted.newcomers_relied_upon():
+        failure = judge(draw("cubecast", RELIED_UPON), careful=False)
+    assert failure is not None and failure.kind == "stuck"
+    assert judge(draw("cubecast", RELIED_UPON)) is None
+
+
 def test_without_them_the_same_schedules_are_clean():
     """The seeds that find the bugs find nothing else."""
     for seed in range(1, 61):

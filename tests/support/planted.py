@@ -426,9 +426,15 @@ def healed_sides_never_meet() -> AbstractContextManager[object]:
     return patch.object(Detector, "_stranger", lambda self, others: ())
 
 
+def newcomers_relied_upon() -> AbstractContextManager[object]:
+    """Who stands first in a cluster is left to test those behind it, even while it takes no part and tests nobody."""
+    watched = Detector._watched
+    return patch.object(Detector, "_watched", lambda self, others, idle: watched(self, others, 0))
+
+
 def nobody_is_tested() -> AbstractContextManager[object]:
     """Nodes that are to find out by themselves who crashed wait for a report."""
-    return patch.object(Detector, "round", lambda self, now, others, joining=False: ((), ()))
+    return patch.object(Detector, "round", lambda self, now, others, **_: ((), ()))
 
 
 def window_ignored() -> AbstractContextManager[object]:
@@ -445,8 +451,8 @@ def late_round_convicts() -> AbstractContextManager[object]:
     """A node that stood still holds the silence of that time against the others."""
     original = Detector.round
 
-    def unforgiving(self, now, others, *, joining=False):
+    def unforgiving(self, now, others, **standing):
         self._last_round = now
-        return original(self, now, others, joining=joining)
+        return original(self, now, others, **standing)
 
     return patch.object(Detector, "round", unforgiving)

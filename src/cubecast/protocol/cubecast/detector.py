@@ -1,9 +1,10 @@
 """Failure detection by VCube testing rounds, with incarnations, forgiving about this node's own slowness.
 
-Each round a node tests, in every cluster, the first member it holds correct; whatever arrives from a peer counts as a
-sign of life. A tested peer that stays silent for the patience is suspected. A round that itself comes late says that
-*this* node stood still: then nobody is suspected and everybody's time starts anew. Besides, one id that is not held
-correct is tested per round, in turn, so that healed partitions meet.
+Each round a node tests, in every cluster, the first member it holds correct, and, where that one does not take part
+yet, the first that does: a newcomer tests nobody, and waits for those behind it itself. Whatever arrives from a peer
+counts as a sign of life. A tested peer that stays silent for the patience is suspected. A round that itself comes late
+says that *this* node stood still: then nobody is suspected and everybody's time starts anew. Besides, one id that is
+not held correct is tested per round, in turn, so that healed partitions meet.
 """
 
 from cubecast.ids import NodeId
@@ -21,8 +22,10 @@ class Detector:
         self._last_round: float | None = None
         self._turn = 0
 
-    def round(self, now: float, others: int, *, joining: bool = False) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
-        """(whom to test, whom to suspect).
+    def round(
+        self, now: float, others: int, *, idle: int = 0, joining: bool = False
+    ) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
+        """(whom to test, whom to suspect); `others` are held correct, `idle` those of them that do not take part.
 
         A joining node may start over before its patience ends, and learns anew who there is: it remembers since when
         it waits for each, or it would wait for ever for somebody whom nobody else tests.
@@ -31,12 +34,19 @@ class Detector:
         if self._last_round is None or now - self._last_round > 2 * length:
             self.heard.clear()
         self._last_round = now
-        watched = children(self._node, self._parameters.dimension, others)
+        watched = self._watched(others, idle)
         before = self.heard if joining else {}
         self.heard = before | {peer: self.heard.get(peer, now) for peer in watched}
         suspects = tuple(peer for peer in watched if now - self.heard[peer] >= self._parameters.patience)
         tested = [peer for peer in watched if peer not in suspects]
         return (*tested, *self._stranger(others)), suspects
+
+    def _watched(self, others: int, idle: int) -> tuple[NodeId, ...]:
+        dimension = self._parameters.dimension
+        first = tuple(children(self._node, dimension, others))
+        if not idle & others:
+            return first
+        return tuple(dict.fromkeys((*first, *children(self._node, dimension, others & ~idle))))
 
     def _stranger(self, others: int) -> tuple[NodeId, ...]:
         strangers = list(ids_of(self._parameters.universe & ~others & ~(1 << self._node)))

@@ -247,9 +247,14 @@ class Lifetime:
         return self._heard_of & self.context.registry.others
 
     @property
+    def idle(self) -> int:
+        """Mask of those of whom it is not known that they take part with this node."""
+        return self._heard_of | self._idle
+
+    @property
     def companions(self) -> int:
         """Mask of those who take part with this node, itself included, as far as it knows."""
-        return self.context.registry.alive & ~self._heard_of & ~self._idle
+        return self.context.registry.alive & ~self.idle
 
     def ask_unmet(self) -> None:
         self._introduce(self.unmet, known=False)

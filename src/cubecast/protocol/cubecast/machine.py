@@ -456,13 +456,12 @@ class Cubecast:
         life.context.busy = life.context.busy or waiting
 
     def _round(self, now: float) -> None:
-        context = self._life.context
-        tested, suspects = self._life.detector.round(
-            now, context.registry.others, joining=self._life.joining is not None
-        )
+        life = self._life
+        context, joining = life.context, life.joining is not None
+        tested, suspects = life.detector.round(now, context.registry.others, idle=life.idle, joining=joining)
         for peer in suspects:
-            self._life.suspect(peer)
-        if self._life.joining is None:
+            life.suspect(peer)
+        if not joining:
             context.send(tested, Test(context.by, context.dead, True))
         context.emit(SetTimer(Timer.ROUND, now + self._parameters.round_length))
 
