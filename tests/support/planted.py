@@ -304,6 +304,11 @@ def losers_joined_again() -> AbstractContextManager[object]:
     return patch.object(Joining, "speaks_for_losers", lambda self, packet: False)
 
 
+def winners_not_waited_for() -> AbstractContextManager[object]:
+    """A node that gave way takes part before the side it gave way to has welcomed it."""
+    return patch.object(Joining, "_heard_the_winner", True)
+
+
 def joined_at_the_first_welcome() -> AbstractContextManager[object]:
     """Takes part as soon as one member has welcomed it, known to the others or not."""
     return patch.object(Joining, "is_complete", property(lambda self: self.is_sure))

@@ -207,6 +207,40 @@ def test_who_gave_way_to_a_side_does_not_join_the_other_again():
         assert welcomed_by_the_losing_side().is_active
 
 
+def welcomed_by_another_that_gave_way():
+    """Node 1 gave way to the side of 2; node 0 did so, too, has just come back and never heard of 2."""
+    machine = node(1)
+    for peer in (2, 3):
+        machine.on_peer_down(0.0, peer)
+    machine.on_packet(1.0, 2, Obituary(0, (), 0, bitmap(0b1100)))
+    machine.on_packet(2.0, 0, Welcome(1, (), 1, True, (Standing(0, 1, True), Standing(1, 1, True))))
+    return machine
+
+
+@pytest.mark.interpreted
+def test_two_that_gave_way_do_not_join_each_other_by_turns():
+    """Each would be told off by the winners as soon as it takes part, and find the other one back again."""
+    assert not welcomed_by_another_that_gave_way().is_active
+    with planted.winners_not_waited_for():
+        assert welcomed_by_another_that_gave_way().is_active
+
+
+def test_the_side_that_won_is_waited_for_as_long_as_it_lives_and_answers():
+    answered = welcomed_by_another_that_gave_way()
+    everybody = tuple(Standing(one, 1 if one < 2 else 0, True) for one in range(4))
+    for peer in (2, 3):
+        answered.on_packet(3.0, peer, Welcome(0, (), 1, True, everybody))
+    assert answered.is_active and answered.living == [0, 1, 2, 3]
+    dead = welcomed_by_another_that_gave_way()
+    dead.on_peer_down(3.0, 2)
+    dead.on_packet(4.0, 0, Welcome(1, (), 1, True, (Standing(0, 1, True), Standing(1, 1, True))))
+    assert dead.is_active, "it was told that the winner is dead"
+    silent = welcomed_by_another_that_gave_way()
+    silent.on_timer(5000.0, Timer.ALONE)
+    silent.on_packet(5001.0, 0, Welcome(1, (), 1, True, (Standing(0, 1, True), Standing(1, 1, True))))
+    assert silent.is_active, "the patience is over"
+
+
 def test_those_who_only_join_do_not_count_as_companions():
     """Node 3 began when nobody answered who takes part, with two that join: it does not expel two that take part."""
     machine = Cubecast(3, Parameters(3, founders=0b111111, ids=0b111111), incarnation=1)

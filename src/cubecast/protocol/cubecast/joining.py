@@ -55,7 +55,14 @@ class Joining:
     def is_complete(self) -> bool:
         registry = self._context.registry
         known = not registry.others & ~self.welcomers and all(registry.is_dead(life) for life in self._agreed)
-        return self.is_sure and known
+        return self.is_sure and known and self._heard_the_winner
+
+    @property
+    def _heard_the_winner(self) -> bool:
+        """Two that gave way could join each other before the winners' welcomes are in, and be told off again, by turns
+        for ever. The winner is not waited for beyond the patience: after that this node starts over without it."""
+        winner = self.winner
+        return winner is None or self._context.registry.is_dead(winner) or bool(self.welcomers >> winner.node & 1)
 
     @property
     def missing(self) -> list[NodeId]:
