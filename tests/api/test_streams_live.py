@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 import cubecast
-from cubecast.report.live_tables import status_tables
+from cubecast.report.live_status import status_tables
 from support.running import run, until
 
 SETTINGS = {"protocol": "brisa", "listen": "127.0.0.1:0"}

@@ -19,8 +19,7 @@ from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.results import About, write_results
 from cubecast.experiments.sweep.store import SweepStore
 from cubecast.report.document import Grid, Section, cell, duration, page
-from cubecast.report.properties import MEANINGS, meaning
-from cubecast.report.trace_section import short_names
+from cubecast.report.trace_section import MEANINGS, meaning, short_names
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_memory
 from cubecast.trace.reader import Trace

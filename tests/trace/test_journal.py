@@ -8,7 +8,7 @@ import pytest
 from cubecast.check import check_directory
 from cubecast.errors import TraceError
 from cubecast.protocol.families import DEFAULT_PROTOCOL, find
-from cubecast.report.live_tracing import collect_journals
+from cubecast.report.journals import collect_journals
 from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import JournalWriter, collect, events, journals
 from cubecast.trace.reader import read_info, read_trace

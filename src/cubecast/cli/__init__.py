@@ -1,4 +1,4 @@
-"""The `cubecast` program: one command per module, imported only when it is called, so that --help needs nothing.
+"""The `cubecast` program: commands are imported only when they are called, so that --help needs nothing.
 
 Follows decision 0049.
 """
@@ -16,13 +16,13 @@ main = CubecastGroup(
             "sub": Command("cubecast.cli.sub", "Print the messages of a topic as they arrive."),
             "stream": Command("cubecast.cli.stream", "Publish or print a stream that many receive and relay."),
             "request": Command("cubecast.cli.request", "Ask those who serve a topic, print the answer."),
-            "serve": Command("cubecast.cli.serve", "Answer requests with what a command prints."),
+            "serve": Command("cubecast.cli.request", "Answer requests with what a command prints."),
             "status": Command("cubecast.cli.status", "Members, topics, queues and lag of running nodes."),
             "held": Command("cubecast.cli.status", "Which messages wait for which, and where those are."),
             "log": Command("cubecast.cli.log", "List, export or check a node's durable log."),
             "config": Command("cubecast.cli.config", "Check a configuration file, show what counts, print an example."),
             "certs": Command("cubecast.cli.certs", "Make certificates for nodes and clients."),
-            "token": Command("cubecast.cli.token", "Make tokens and keys for clients."),
+            "token": Command("cubecast.cli.certs", "Make tokens and keys for clients."),
             "trace": Command("cubecast.cli.trace", "Record what running nodes do, and collect it.", "lab"),
         },
         "Laboratory": {

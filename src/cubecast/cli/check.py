@@ -28,8 +28,7 @@ def check(context: click.Context, directory: Path, properties: str | None, shivi
     Exit code 0: VALID, 1: VIOLATED, 2: no verdict because of bad input, 3: UNKNOWN, something is missing.
     """
     from cubecast.check import check_directory
-    from cubecast.report.partial_notes import partial_notes
-    from cubecast.report.tables import print_verdict
+    from cubecast.report.tables import partial_notes, print_verdict
     from cubecast.trace.reader import read_trace
     from cubecast.trace.shiviz import shiviz_log
 

@@ -1,19 +1,44 @@
-"""What every command shares: lazy loading, exit codes, JSON, complaints."""
+"""What every command shares: lazy loading, exit codes, JSON, complaints, the options of those that use Spark."""
 
 import json
 import logging
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from cubecast import __version__
 from cubecast.errors import CubecastError
 from cubecast.escaping import visible, visible_json
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class KeyValue(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE → (KEY, VALUE)."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, rest = str(value).partition("=")
+        if not key or not equals:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return key, rest
+
+
+def spark_options(command: Decorated) -> Decorated:
+    """Adds `master` and `conf` to a command's parameters."""
+    command = click.option("--conf", multiple=True, type=KeyValue(), help="Spark option KEY=VALUE; repeatable.")(
+        command
+    )
+    return click.option("--master", help="Spark master URL; default: all cores of this machine.")(command)
+
 
 OK, VIOLATED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes."""

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import json_option, print_json, seed_option
-from cubecast.cli.point_runner import runner_of, telling
 from cubecast.cli.progress import stages
+from cubecast.cli.reproduce import runner_of, telling
 from cubecast.cli.screen import output
 from cubecast.errors import BadInput
 from cubecast.experiments.reproduction import Effort

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import EXIT_CODES, VIOLATED, json_option, print_json, seed_option
+from cubecast.cli.common import EXIT_CODES, VIOLATED, json_option, print_json, seed_option, spark_options
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import errors, output
-from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """
 \b

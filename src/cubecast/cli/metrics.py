@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import BAD_INPUT, OK, complain, json_option, print_json
+from cubecast.cli.common import BAD_INPUT, OK, complain, json_option, print_json, spark_options
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
-from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """
 \b

@@ -8,7 +8,7 @@ from cubecast.cli.common import json_option, print_json
 from cubecast.cli.screen import output
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.family import Family
-from cubecast.report.protocols import parameters_table, protocols_table
+from cubecast.report.tables import parameters_table, protocols_table
 
 EXAMPLE = """
 \b

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import json_option, print_json
+from cubecast.cli.common import json_option, print_json, spark_options
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
-from cubecast.cli.spark_options import spark_options
 
 EXAMPLE = """
 \b

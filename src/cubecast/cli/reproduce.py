@@ -1,19 +1,45 @@
-"""`cubecast reproduce`: the papers' tables and figures again, claim by claim."""
+"""`cubecast reproduce`: the papers' tables and figures again, claim by claim; where points of experiments are run."""
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from time import monotonic
 
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
-from cubecast.cli.point_runner import runner_of, telling
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
 from cubecast.errors import BadInput
 from cubecast.experiments.bootstrap import with_intervals
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import described
+from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes, kept, on_spark
 from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
 from cubecast.report.ledger import print_claims, print_readings, print_reproduction
+
+
+def runner_of(master: str | None, out: Path | None) -> Runner:
+    """Processes of this machine or tasks of a Spark master; with a directory, what is done is kept there."""
+    runner: Runner = in_processes
+    if master is not None:
+        from cubecast.pipeline.session import spark_session  # takes a second, and needs an extra
+
+        runner = on_spark(spark_session(master))
+    return runner if out is None else kept(runner, out / "points")
+
+
+def telling(doing: str, tell: Callable[[str], None], runner: Runner = in_processes) -> Runner:
+    """Says how many points of each part are done, and how long the rest of the part will take."""
+
+    def run(function: PointFunction, points: Sequence[Point]) -> Iterator[Figures]:
+        started = monotonic()
+        for done, figures in enumerate(runner(function, points), 1):
+            left = (monotonic() - started) / done * (len(points) - done)
+            tell(f"{doing}: {done} of {len(points)} points, about {left:.0f} s left in this part")
+            yield figures
+
+    return run
+
 
 EXAMPLE = """
 \b

@@ -12,8 +12,7 @@ from cubecast.cli.screen import output
 from cubecast.errors import BadInput
 from cubecast.net.links.loop import run
 from cubecast.report.held_chains import held_across, print_held
-from cubecast.report.live_tables import status_tables
-from cubecast.report.live_watch import watch
+from cubecast.report.live_status import status_tables, watch
 
 STATUS_EXAMPLE = """
 \b

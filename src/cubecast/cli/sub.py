@@ -10,7 +10,7 @@ import click
 from cubecast.api.message import Gap
 from cubecast.cli.client_options import check_filter, client_options, connecting, where_option
 from cubecast.cli.common import complain, print_json, say
-from cubecast.cli.messages import as_json, as_text
+from cubecast.cli.contents import as_json, as_text
 from cubecast.net.links.loop import run
 from cubecast.net.port.since import parse
 from cubecast.patterns import check_pattern, is_pattern

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from cubecast.cli.common import VIOLATED, json_option, print_json
+from cubecast.cli.common import VIOLATED, json_option, print_json, spark_options
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import errors, output
-from cubecast.cli.spark_options import spark_options
 from cubecast.experiments.sweep.definition import NAMED, find_sweep
 from cubecast.experiments.sweep.grid import Sweep
 

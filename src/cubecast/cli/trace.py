@@ -52,7 +52,7 @@ def off(as_json: bool, **where: Any) -> None:
 @json_option
 def collect(journals: Path, out: Path, as_json: bool) -> None:
     """Make one trace of the journals of several nodes, brought together in one directory."""
-    from cubecast.report.live_tracing import collect_journals
+    from cubecast.report.journals import collect_journals
 
     found = collect_journals(journals, out)
     if as_json:

@@ -12,16 +12,14 @@ import click
 
 from cubecast.api.connect import Connecting
 from cubecast.cli.client_options import connecting, login, proof_options
-from cubecast.cli.common import BAD_INPUT, EXIT_CODES, VIOLATED, json_option, print_json
+from cubecast.cli.common import BAD_INPUT, EXIT_CODES, VIOLATED, json_option, print_json, spark_options
 from cubecast.cli.progress import stages
 from cubecast.cli.screen import output
-from cubecast.cli.spark_options import spark_options
 from cubecast.errors import BadInput
-from cubecast.report.partial_notes import partial_notes
-from cubecast.report.tables import print_verdict
+from cubecast.report.tables import partial_notes, print_verdict
 
 if TYPE_CHECKING:
-    from cubecast.report.mirroring import Mirror
+    from cubecast.report.journals import Mirror
 
 EXAMPLE = """
 \b
@@ -99,7 +97,7 @@ def verify(
 @contextmanager
 def _mirror(where: dict[str, Any]) -> Iterator["Mirror"]:
     """Copies of the nodes' journals, as long as they are judged."""
-    from cubecast.report.mirroring import Mirror
+    from cubecast.report.journals import Mirror
 
     def connect(node: str) -> Connecting:
         return connecting(**where | {"nodes": (node,)})

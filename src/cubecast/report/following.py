@@ -17,7 +17,7 @@ from cubecast.trace.event import RunInfo
 from cubecast.trace.journal import VERDICT
 
 if TYPE_CHECKING:
-    from cubecast.report.mirroring import Mirror
+    from cubecast.report.journals import Mirror
 
 
 def follow(

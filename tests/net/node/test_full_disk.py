@@ -13,7 +13,7 @@ from cubecast.net.live_node import LiveNode
 from cubecast.net.members import memory
 from cubecast.net.node import input_log
 from cubecast.net.settings.config import NodeConfig
-from cubecast.report.live_tracing import collect_journals
+from cubecast.report.journals import collect_journals
 from cubecast.trace import journal
 from support.cluster import FAST
 from support.running import run, until

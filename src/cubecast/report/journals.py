@@ -1,4 +1,4 @@
-"""Journals of running nodes, fetched from the nodes themselves as they grow, for a judge elsewhere."""
+"""Journals of running nodes: fetched from the nodes as they grow, for a judge elsewhere; collected into one trace."""
 
 import json
 from collections.abc import Sequence
@@ -6,13 +6,36 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from cubecast import __version__
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
 from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.web.asking import http_address, journal_behind, journals_of, leave_verdict
+from cubecast.protocol.families import DEFAULT_PROTOCOL, find
 from cubecast.report.live_asking import Connect
-from cubecast.trace.journal import JOURNAL_SUFFIX, LOST_SUFFIX, journals
+from cubecast.trace.event import RunInfo
+from cubecast.trace.journal import JOURNAL_SUFFIX, LOST_SUFFIX, collect, journals, protocol_of
+from cubecast.trace.reader import read_info
 from cubecast.trace.schema import Kind
+
+
+def collect_journals(directory: Path, out: Path) -> dict[str, Any]:
+    """A trace that `cubecast check` and `cubecast verify` read; what it holds and what it cannot say."""
+    family = find(protocol_of(directory) or DEFAULT_PROTOCOL)
+    name = out.name or "live"
+    info = RunInfo(name, family.name, family.promises, code_version=__version__, measured=family.measured)
+    rows = collect(directory, out, info)
+    written = read_info(out)
+    return {
+        "trace": str(out),
+        "rows": rows,
+        "nodes": written.nodes,
+        "partial": written.parameters.get("partial"),
+        "publishers_without_a_journal": written.parameters.get("publishers_without_a_journal", []),
+        "lost_journals": written.parameters.get("lost_journals", []),
+        "promises": list(written.promises),
+    }
+
 
 AT_ONCE = 16 << 20
 """Bytes of a node's journals fetched before the next node has its turn."""
