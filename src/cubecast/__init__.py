@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cubecast.errors import DamagedLog as DamagedLog
     from cubecast.errors import Fenced as Fenced
     from cubecast.errors import Forgotten as Forgotten
+    from cubecast.errors import HandedOver as HandedOver
     from cubecast.errors import LocalProtocolError as LocalProtocolError
     from cubecast.errors import Missed as Missed
     from cubecast.errors import NoResponder as NoResponder
@@ -51,7 +52,7 @@ _PLACES = {
     **dict.fromkeys(
         ("NotPermitted", "OutcomeUnknown", "PartlyPublished", "RemoteProtocolError", "RequestFailed"), "cubecast.errors"
     ),
-    **dict.fromkeys(("Fenced", "SlowConsumer", "Unreachable"), "cubecast.errors"),
+    **dict.fromkeys(("Fenced", "HandedOver", "SlowConsumer", "Unreachable"), "cubecast.errors"),
     "Client": "cubecast.api.client",
     "Login": "cubecast.net.links.login",
     "MessageId": "cubecast.ids",

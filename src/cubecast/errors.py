@@ -41,6 +41,10 @@ class OutcomeUnknown(CubecastError):  # noqa: N818 - the operation may well have
     """The way to the answer broke: the operation may have happened and may not have. Asking again may repeat it."""
 
 
+class HandedOver(OutcomeUnknown):
+    """The node took it and passes it on. Whether everybody has it is what its protocol never learns."""
+
+
 class Closed(CubecastError):  # noqa: N818 - a state, not an accident
     """The node, client or subscription is closed. Nothing was done."""
 

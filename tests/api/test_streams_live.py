@@ -56,7 +56,7 @@ def test_who_has_a_message_is_not_known_and_said_so():
         async with cubecast.Node(**SETTINGS) as publisher, cubecast.Node(**SETTINGS, join=[publisher.address]) as other:
             await until(lambda: publisher._live.machine.overlay.active and other._live.machine.overlay.active)
             async with other.subscribe("stream") as heard:
-                with pytest.raises(cubecast.OutcomeUnknown):
+                with pytest.raises(cubecast.HandedOver):
                     await publisher.publish("stream", "7", wait="stable")
                 assert await numbers(heard, 7) == [7]
 

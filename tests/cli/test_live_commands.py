@@ -70,6 +70,14 @@ def test_what_was_said_before_can_be_read_from_the_log(tmp_path: Path):
         assert (third["data"], third["offset"]) == ("a", 3) and third["time"] > 0
 
 
+def test_what_is_published_where_nobody_learns_who_has_it():
+    with running_node("--protocol", "epto") as node:
+        ended = cubecast("pub", "t", "hello", "--node", node.address)
+        assert (ended.returncode, ended.stdout) == (0, "")
+        told, published = ended.stderr.splitlines()
+        assert told.startswith("t: handed over; epto never learns") and published == "1 published"
+
+
 def test_a_rate_is_kept(pair: tuple[RunningNode, RunningNode]):
     ended = cubecast("pub", "slow", "tick", "--count", 3, "--rate", 20, "--node", pair[0].address, "--json")
     assert json.loads(ended.stdout)["published"] == 3

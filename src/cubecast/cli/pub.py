@@ -9,7 +9,7 @@ import click
 from cubecast.cli.client_options import client_options, connecting
 from cubecast.cli.common import json_option, print_json
 from cubecast.cli.contents import Contents, content_options, parsed_headers
-from cubecast.errors import BadInput
+from cubecast.errors import BadInput, HandedOver
 from cubecast.headers import Headers
 from cubecast.net.links.loop import run
 from cubecast.patterns import check_topic
@@ -49,7 +49,7 @@ def pub(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Publish TEXT to TOPIC, or each line of standard input, and wait until everybody has it."""
+    """Publish TEXT to TOPIC, or each line of standard input, and wait until everybody has it, where that is known."""
     check_topic(topic)
     contents = Contents(text, count, file, is_base64, is_json)
     published = run(_publish(topic, contents, parsed_headers(headers), rate, where))
@@ -73,5 +73,8 @@ async def _publish(
             if refused:
                 raise BadInput(refused[0])
         if published:
-            await client.stable(topic, timeout=STABLE_WITHIN)
+            try:
+                await client.stable(topic, timeout=STABLE_WITHIN)
+            except HandedOver as done:
+                click.echo(str(done), err=True)
     return published

@@ -1,5 +1,7 @@
 """Settings of a node that cannot work are refused before anything is done."""
 
+from pathlib import Path
+
 import pytest
 
 from cubecast.addresses import Address
@@ -67,12 +69,23 @@ def test_the_defaults_of_a_node_are_those_its_protocol_declares():
         ({"protocol": "pigeon"}, "there are cubecast"),
         ({"protocol": "vcube-ps"}, "runs in the simulator only; live nodes run cubecast"),
         ({"parameters": {"colour": "red"}}, "has no parameter 'colour'"),
+        ({"protocol": "epto", "parameters": {"window": "4"}}, "epto has no parameter 'window'; it has period"),
+        ({"protocol": "epto", "window": 4}, "no parameter 'window', which is one of cubecast; it has, as .*, period"),
+        (
+            {"protocol": "epto", "data": Path("d"), "log": ("a", "b.>")},
+            "epto follows no patterns such as 'b.>': name each",
+        ),
+        ({"protocol": "locaps", "data": Path("d"), "log": ("a",)}, "locaps keeps no log: leave `log` out"),
         ({"parameters": {"window": "0"}}, "window takes a whole number from 1"),
     ],
 )
 def test_protocols_and_parameters_that_cannot_be_are_refused(settings, told):
     with pytest.raises(BadInput, match=told):
         NodeConfig(**settings)
+
+
+def test_patience_is_every_protocols():
+    assert NodeConfig(protocol="epto", patience=20.0).patience == 20.0
 
 
 @pytest.mark.parametrize("most", [1, FULL_BATCH])

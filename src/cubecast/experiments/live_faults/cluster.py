@@ -124,11 +124,11 @@ class LiveCluster:
             "join": contacts,
             "dial_through": {str(to): str(at) for (of, to), at in self._through.items() if of == number},
             "journal": str(config.journals),
-            "round_length": config.round_length,
             "patience": config.patience,
-            "retry": config.retry,
             **config.settings,
         }
+        if "protocol" not in settings:
+            settings = {"round_length": config.round_length, "retry": config.retry, **settings}
         if config.module != MEMBER:
             settings["records"] = str(config.records)
         if config.logs:

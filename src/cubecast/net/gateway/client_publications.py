@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
-from cubecast.errors import BadInput, CubecastError, OutcomeUnknown, RemoteProtocolError
+from cubecast.errors import BadInput, CubecastError, HandedOver, OutcomeUnknown, RemoteProtocolError
 from cubecast.ids import Topic
 from cubecast.net.gateway.link import Link, OpenRequests
 from cubecast.net.gateway.messages import (
@@ -141,7 +141,8 @@ class ClientPublications:
 
         def done(future: asyncio.Future[None]) -> None:
             error = future.exception()
-            self._send(Stable(message.request, None if error is None else str(error)))
+            told = None if error is None else str(error)
+            self._send(Stable(message.request, told, handed_over=isinstance(error, HandedOver)))
 
         self._requests.follow(self._port.stable(message.topic, accepted), done)
 

@@ -147,6 +147,8 @@ class Stable(msgspec.Struct, frozen=True, array_like=True, tag=17):
     """Why it will never be known."""
     refused: bool = False
     """It is known after all: none of it was published, for that reason."""
+    handed_over: bool = False
+    """The node took it; more is never known, for that reason."""
 
 
 class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=18):

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotPermitted, OutcomeUnknown
+from cubecast.errors import BadInput, Closed, CubecastError, HandedOver, NotDurable, NotPermitted, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.gateway.messages import (
     Advertise,
@@ -228,7 +228,7 @@ class RemotePublications:
         self._wake()
 
     def on_stable(self, message: Stable) -> None:
-        kind = BadInput if message.refused else OutcomeUnknown
+        kind = BadInput if message.refused else HandedOver if message.handed_over else OutcomeUnknown
         self._answer(message.request, None if message.unknown is None else kind(message.unknown))
 
     def on_durable(self, message: Durable) -> None:

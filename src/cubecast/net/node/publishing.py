@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
-from cubecast.errors import BadInput, CubecastError, OutcomeUnknown
+from cubecast.errors import BadInput, CubecastError, HandedOver
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.node.channels import Channels
 from cubecast.net.node.durable.recorder import Recorder
@@ -182,13 +182,16 @@ class PublishingSide:
 
     def stable(self, topic: Topic, accepted: int) -> Awaitable[None]:
         out = self.outgoing.get(topic)
+        known: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if out is None:  # nothing was ever published on it, which everybody has
-            nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            nothing.set_result(None)
-            return nothing
+            known.set_result(None)
+            return known
         if not self._learns_stability:
+            self.departures.hurry()
             name = find(self._config.protocol).name
-            raise OutcomeUnknown(f"{name} never learns whether everybody has a publication; it was handed over")
+            told = f"{topic}: handed over; {name} never learns whether everybody has a publication"
+            known.set_exception(HandedOver(told))
+            return known
         if out.pending:
             self.departures.hurry()
         return out.when_stable(accepted)

@@ -126,7 +126,10 @@ class SubscribingSide:
 
     def _replay(self, pattern: str, sink: Sink, since: Since) -> Replay:
         if self.recorder is None:
-            raise NotKept("this node keeps no log, so a subscription cannot begin there")
+            raise NotKept(
+                "this node keeps no log, so a subscription cannot begin there: ask a node that does, or give this one "
+                "`data` and `log`"
+            )
         if isinstance(since, FromCut) and since.resumes and not self._subscriptions.is_served(pattern):
             raise NotKept(f"this node has listened to {pattern} for too short a time to go on where another one ended")
         return self.recorder.replay(check_pattern(pattern), sink, since)

@@ -19,8 +19,9 @@ from cubecast.net.settings.fields import NO_LIMITS, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.security import Limits, TlsSettings
 from cubecast.net.settings.values import Unfit, check_range
-from cubecast.patterns import check_pattern
+from cubecast.patterns import check_pattern, is_pattern
 from cubecast.protocol.families import DEFAULT_PROTOCOL, FAMILIES, find
+from cubecast.protocol.inputs import Advertise, Follow
 
 MAX_PAYLOAD = 1 << 20
 """The largest message; a frame around it is a little larger."""
@@ -82,7 +83,7 @@ class NodeConfig:
     retry: float = declared("retry", least=SHORTEST, most=3600)
     ack_delay: float = declared("ack_delay", most=60)
     round_length: float = declared("round_length", least=SHORTEST, most=3600)
-    patience: float = declared("patience", least=2 * SHORTEST, most=86_400)
+    patience: float = declared("patience", least=2 * SHORTEST, most=86_400, alone=False)
     peer_budget: int = setting(32 << 20, least=MAX_FRAME, most=TIB, unit="bytes", reload=True)
     """Bytes that may wait for a peer that does not read, before the link is cut; at least a largest frame."""
     topic_budget: int = setting(4 << 20, least=1, most=TIB, unit="bytes", reload=True)
@@ -147,18 +148,42 @@ class NodeConfig:
         places = not find(self.protocol).population.draws_ids
         if places and self.node is not None and not 0 <= self.node < 1 << self.dimension:
             raise BadInput(f"id {self.node} does not exist in a cube of {1 << self.dimension}; raise the dimension")
-        if self.log and self.data is None:
-            raise BadInput("a log needs a place: say with `data` where to keep it")
-        for pattern in (*self.log, *self.retention):
-            check_pattern(pattern)
+        self._check_log()
         object.__setattr__(self, "ws_origins", tuple(map(check_origin, self.ws_origins)))
-        find(self.protocol).chosen(self.chosen(self.dimension), live=True)
+        self._check_parameters()
         if not self.cluster or len(self.cluster) > 64:
             raise BadInput("a cluster's name (`cluster`) has 1 to 64 characters")
         if self.patience < 2 * self.round_length:
             raise BadInput(
                 f"patience must last at least two rounds of {self.round_length} s (`round_length`), "
                 f"or every late answer is a crash; it is {self.patience}"
+            )
+
+    def _check_log(self) -> None:
+        if self.log and self.data is None:
+            raise BadInput("a log needs a place: say with `data` where to keep it")
+        for pattern in (*self.log, *self.retention):
+            check_pattern(pattern)
+        requests, wild = find(self.protocol).requests, next(filter(is_pattern, self.log), None)
+        if self.log and Advertise in requests:
+            raise BadInput(f"{self.protocol} keeps no log: leave `log` out, or run {DEFAULT_PROTOCOL}")
+        if wild is not None and Follow not in requests:
+            raise BadInput(
+                f"{self.protocol} follows no patterns such as {wild!r}: name each topic in `log`, or run "
+                f"{DEFAULT_PROTOCOL}"
+            )
+
+    def _check_parameters(self) -> None:
+        """Nothing is set that no machine of the protocol would read."""
+        find(self.protocol).chosen(self.chosen(self.dimension), live=True)
+        unread = [
+            one.name for one in fields(self) if one.metadata.get("alone") and getattr(self, one.name) != one.default
+        ]
+        if self.protocol != DEFAULT_PROTOCOL and unread:
+            known = ", ".join(find(self.protocol).settings) or "none"
+            raise BadInput(
+                f"{self.protocol} has no parameter {unread[0]!r}, which is one of {DEFAULT_PROTOCOL}; "
+                f"it has, as `parameters.NAME`, {known}"
             )
 
     def chosen(self, dimension: int) -> dict[str, str]:

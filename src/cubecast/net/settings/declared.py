@@ -12,10 +12,10 @@ _UNITS = {"time": "seconds"}
 """What the driver's unit is in a live node."""
 
 
-def declared(name: str, *, least: float | None = None, most: float | None = None) -> Any:
+def declared(name: str, *, least: float | None = None, most: float | None = None, alone: bool = True) -> Any:
     """A field of a settings dataclass. A network takes less than the protocol could: `least` and `most` are then given.
 
-    A choice of `on` and `off` is a truth here.
+    A choice of `on` and `off` is a truth here. `alone`: nothing but the protocol reads it.
     """
     known = find(DEFAULT_PROTOCOL).settings[name]
     if known.above and least is None:
@@ -27,4 +27,4 @@ def declared(name: str, *, least: float | None = None, most: float | None = None
     unit = _UNITS.get(known.unit, known.unit)
     limits = Limits(None if low == -inf else low, None if high == inf else high, unit)
     text = f"{known.text[:1].upper()}{known.text[1:]}."
-    return field(default=default, metadata={"limits": limits, "text": text})
+    return field(default=default, metadata={"limits": limits, "text": text, "alone": alone})

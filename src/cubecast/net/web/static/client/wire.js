@@ -14,7 +14,7 @@ export const AWAIT_DURABLE = 9; // request, topic, only ask
 export const ADVERTISE = 14; // request, topic, filter, ends
 
 export const TAKEN = 16; // number, refused
-export const STABLE = 17; // request, unknown, refused
+export const STABLE = 17; // request, unknown, refused, handed over
 export const DELIVER = 18; // subscription, topic, source, incarnation, counter, payloads, offset, at
 export const READY = 19; // subscription
 export const LOST = 20; // subscription, topic, missing, reason, runs, count, offsets
