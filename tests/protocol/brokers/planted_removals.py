@@ -7,6 +7,7 @@ from typing import Any
 from cubecast.protocol.brokers.locamu import Substrate
 from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.received import Received
+from cubecast.protocol.brokers.ways import Ways
 
 Plant = tuple[type, str, Callable[..., Any]]
 
@@ -36,8 +37,8 @@ def _without_seen(self: Tables, subscription: Any, entry: Any, side: int) -> Any
 PLANTS: dict[str, Plant] = {
     "C1 duplicates are known by numbers alone": (Received, "is_duplicate", _numbers_only),
     "C2 nothing waits for the past": (Received, "missing", _without_past),
-    "C5 nobody is owed anything": (Substrate, "_owed", lambda self, tables: set()),
-    "C6 late copies are not passed on": (Substrate, "_spread_late", lambda self, record, header: None),
+    "C5 nobody is owed anything": (Ways, "owed", lambda self, tables: set()),
+    "C6 late copies are not passed on": (Substrate, "_spread_late", lambda self, record, header, news: None),
     "C8, C9 a partial marker without what was seen": (Tables, "_cover_from", _without_seen),
 }
 

@@ -138,3 +138,19 @@ def test_as_many_faults_as_f_allows_are_survived(faults: int):
 @pytest.mark.parametrize("first", range(1000, 3000, 500))
 def test_many_more_faults_are_survived(faults: int, first: int):
     check_faulty(range(first, first + 500), faults)
+
+
+CURED = {
+    "numbers given after the copy that named their broker first": ((20355, 2), (22724, 2), (30246, 2)),
+    "a broker taken back by some and given up by others": ((30338, 2), (30457, 2)),
+    "who is behind a broker that one gave up and the next suspects": ((21307, 2),),
+    "a late number for the new life of a target": ((20715, 2), (20734, 1)),
+}
+"""Worlds that went wrong, by what was behind it."""
+
+
+@pytest.mark.parametrize(("seed", "faults"), [one for worlds in CURED.values() for one in worlds])
+def test_worlds_that_went_wrong_once_do_not(seed: int, faults: int):
+    world, _ = faulty_world(seed, faults, 3 + seed % 9)
+    world.run(LONGEST)
+    assert not world.judge()

@@ -13,16 +13,17 @@ Symbols of the paper (LoCaMu, section 5.2.1): neighbourhood within R is `near`, 
 `got`, the "past" of the paper's second variant is `past`. What differs is in docs/papers/locaps.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeAlias
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
 from cubecast.protocol.brokers.numbers import first_of, life_of
-from cubecast.protocol.brokers.packets import COPIES, Body, Copy, Header, Processed, Table, Tables, Unwant, Want
+from cubecast.protocol.brokers.packets import Body, Copy, Header, Processed, Table, Tables, Unwant, Want
 from cubecast.protocol.brokers.received import Received
 from cubecast.protocol.brokers.records import MessageKey, Record, RecordLog
 from cubecast.protocol.brokers.tree import BrokerTree
+from cubecast.protocol.brokers.ways import Ways
 from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTimer
 
 Post: TypeAlias = tuple[Body, set[NodeId] | None]
@@ -51,6 +52,7 @@ class Substrate:
         self.faults = faults
         self.reach = 2 * faults + 1
         self.near = tree.within(me, self.reach)
+        self.ways = Ways(me, tree, faults)
         self.effects: Effects = []
         self.now = 0.0
         self.suspects: set[NodeId] = set()
@@ -129,7 +131,7 @@ class Substrate:
         self._merge_past(header)
         side = self.tree.side(self.me, header.origin)
         targets, further = self._handler(copy.body, side, header.origin)
-        targets |= self._owed((header.stamps, header.labels))
+        targets |= self.ways.owed((header.stamps, header.labels))
         self._issue(header.message, copy.body, header.turns, header.stamps, header.labels, targets)
         self.post(*further)
         return grown
@@ -167,17 +169,6 @@ class Substrate:
             table = self._past.setdefault(target, {})
             if number > table.get(broker, 0):
                 table[broker] = number
-
-    def _owed(self, tables: Iterable[Tables]) -> set[NodeId]:
-        """Whom brokers before this one promised the message, and who can only get it through this one."""
-        me, tree = self.me, self.tree
-        return {
-            target
-            for stamps in tables
-            for broker, numbers in stamps.items()
-            for target in numbers
-            if target != me and target in self.near and broker != me and tree.between(broker, me, target)
-        }
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -238,55 +229,34 @@ class Substrate:
                 record.held.add(target)
             if target in self.suspects or target not in record.numbers:
                 self._bypass(record, target)
-            elif target not in record.sent and self._allowed(*record.way, target):
+            elif target not in record.sent and self.ways.allowed(*record.way, target):
                 self._send(record, target)
-
-    def _allowed(self, origin: NodeId, turns: Table, target: NodeId) -> bool:
-        """Enough of the last brokers before the target processed it, so that any two ways share one that did."""
-        path = (origin, *self.tree.path(origin, target))[:-1]
-        return sum(broker not in turns for broker in path[-self.reach :]) <= self.faults
 
     def _send(self, record: Record, target: NodeId) -> None:
         record.sent.add(target)
         record.held.discard(target)
-        self.effects.append(Send((target,), self._copy(record, target)))
-
-    def _copy(self, record: Record, target: NodeId) -> Copy:
-        """With what matters near the target only."""
-        near = self.tree.within(target, self.reach)
-        origin, turn = record.key
-        header = Header(
-            origin,
-            turn,
-            self.me,
-            target,
-            {broker: number for broker, number in record.turns.items() if broker in near or broker == origin},
-            _near(record.stamps, near),
-            _near(record.labels, near),
-            {one: table for one, table in record.past.items() if one in near or one == target},
-        )
-        return COPIES[type(record.body)](header, record.body)
+        self.effects.append(Send((target,), self.ways.copy(record, target)))
 
     # -- copies that come late -------------------------------------------------------------------------------------
 
     def _absorb(self, copy: Copy) -> list[NodeId]:
-        """Another copy of what was processed. If it passed a broker that had not been heard from, its numbers are
-        news."""
+        """Another copy of what was processed. If it passed a broker that had not been heard from, or one that has
+        promised it to others since, its numbers are news."""
         header = copy.header
         record = self._log.find(header.message)
-        news = record is not None and any(broker not in record.turns for broker in header.turns)
         self.received.note_turns(header)
         grown = self._mark_numbers(header)
-        if record is not None and news:
-            self._spread_late(record, header)
+        if record is not None:
+            news = {x: table for x in {**header.stamps, **header.labels} if (table := record.lacks(x, header))}
+            if news or not header.turns.keys() <= record.turns.keys():
+                self._spread_late(record, header, news)
         return grown
 
-    def _spread_late(self, record: Record, header: Header) -> None:
+    def _spread_late(self, record: Record, header: Header, news: Tables) -> None:
         record.turns = {**header.turns, **record.turns}
-        late = {x: numbers for x, numbers in header.stamps.items() if x not in record.stamps}
-        for broker, numbers in (*late.items(), *header.labels.items()):
+        for broker, numbers in news.items():
             record.labels = {**record.labels, broker: {**record.labels.get(broker, {}), **numbers}}
-        owed = self._owed((late, header.labels)) - self.removed
+        owed = self.ways.owed((news,)) - self.removed
         for target in sorted(owed):
             if target not in record.numbers:
                 number = self._next_number(target)
@@ -294,7 +264,7 @@ class Substrate:
                 record.stamps = {**record.stamps, self.me: record.numbers}
                 self._past.setdefault(target, {})[self.me] = number
                 self._log.keep(record, self.me, target, number)
-        for broker, numbers in (*late.items(), *header.labels.items()):
+        for broker, numbers in news.items():
             for target, number in numbers.items():
                 self._log.keep(record, broker, target, number)
         record.sent -= owed.union(*(self.tree.path(self.me, target) for target in owed))
@@ -405,7 +375,7 @@ class Substrate:
             self._wants.setdefault(want.broker, {})[sender] = want.after
         for record in self._log.records():
             wanted = record.number(want.broker, sender) > want.after
-            if wanted and self._allowed(*record.way, sender):
+            if wanted and self.ways.allowed(*record.way, sender):
                 self._send(record, sender)
 
     def _serve_wants(self, record: Record) -> None:
@@ -414,7 +384,7 @@ class Substrate:
                 if (
                     record.number(broker, target) > after
                     and target not in record.sent
-                    and self._allowed(*record.way, target)
+                    and self.ways.allowed(*record.way, target)
                 ):
                     self._send(record, target)
 
@@ -426,7 +396,7 @@ class Substrate:
                 del self._wants[packet.broker]
 
     def _send_again(self, record: Record, target: NodeId) -> None:
-        if target in self.tree.neighbours[self.me] or self._allowed(*record.way, target):
+        if target in self.tree.neighbours[self.me] or self.ways.allowed(*record.way, target):
             self._send(record, target)
         else:
             hop = self.tree.path(self.me, target)[0]
@@ -442,7 +412,7 @@ class Substrate:
         for broker, numbers in header.stamps.items():
             for target, after in sorted(self._wants.get(broker, {}).items()):
                 near = self.tree.distance(header.by, target) <= self.reach and target != header.by
-                if numbers.get(target, 0) > after and near and self._allowed(header.origin, header.turns, target):
+                if numbers.get(target, 0) > after and near and self.ways.allowed(header.origin, header.turns, target):
                     self._wants[broker][target] = numbers[target]
                     self._send_packet(target, copy)
 
@@ -494,7 +464,3 @@ class Substrate:
         for target, number in self._out.items():
             processed = self._log.acknowledged(target, self.me)
             assert processed <= max(number, first_of(life_of(processed))), "more was processed than was issued"
-
-
-def _near(tables: Tables, near: frozenset[NodeId]) -> Tables:
-    return {broker: numbers for broker, numbers in tables.items() if broker in near}

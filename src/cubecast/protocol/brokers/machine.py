@@ -254,8 +254,9 @@ class LoCaPS(Handlers):
             case Restarted(life):
                 return self._restarted(sender, life) if sender in self._substrate.near else []
             case Living(life):
-                known = sender not in self._substrate.near or self._substrate.learn_life(sender, life)
-                return self._effects() if known else self._restarted(sender, life)
+                is_news = sender in self._substrate.near and life > self._rejoining.get(sender, 0)
+                if is_news and not self._substrate.learn_life(sender, life):
+                    return self._restarted(sender, life)
             case Removed(life):
                 return self._begin_again(now) if sender in self._substrate.near and life >= self.incarnation else []
             case Alive():

@@ -153,8 +153,10 @@ class Header(NamedTuple):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Copies of a message that passed the same brokers still differ in what they wait for by who made them."""
-        return self.message, self.by, tuple(sorted(self.turns.items()))
+        """Copies of a message that passed the same brokers still differ in what they wait for by who made them, and in
+        whom it was promised to by then."""
+        promised = sum([len(numbers) for table in (self.stamps, self.labels) for numbers in table.values()])
+        return self.message, self.by, promised, tuple(sorted(self.turns.items()))
 
 
 @dataclass(slots=True)

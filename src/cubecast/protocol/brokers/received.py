@@ -77,7 +77,8 @@ class Received:
 
     def is_of_the_past(self, header: Header) -> bool:
         """Was it issued only to, or by, lives that are over? What it says of order means nothing here then."""
-        issued = [(broker, numbers[self.me]) for broker, numbers in header.stamps.items() if self.me in numbers]
+        tables = (*header.stamps.items(), *header.labels.items())
+        issued = [(broker, numbers[self.me]) for broker, numbers in tables if self.me in numbers]
         return bool(issued) and all(life_of(number) < self.lives_with(broker) for broker, number in issued)
 
     def note_turns(self, header: Header) -> None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from cubecast.ids import NodeId
 from cubecast.protocol.brokers.numbers import first_of, life_of
-from cubecast.protocol.brokers.packets import Body, Table, Tables
+from cubecast.protocol.brokers.packets import Body, Header, Table, Tables
 
 MessageKey: TypeAlias = tuple[NodeId, int]
 """The broker a message began at, and which of its turns that was."""
@@ -35,6 +35,11 @@ class Record:
     def number(self, broker: NodeId, target: NodeId) -> int:
         """That the broker gave it for the target, in time or late; 0: none."""
         return max(self.stamps.get(broker, {}).get(target, 0), self.labels.get(broker, {}).get(target, 0))
+
+    def lacks(self, broker: NodeId, header: Header) -> Table:
+        """The broker's numbers in another copy that are not in this one."""
+        named = {**header.labels.get(broker, {}), **header.stamps.get(broker, {})}
+        return {target: number for target, number in named.items() if number > self.number(broker, target)}
 
     @property
     def way(self) -> tuple[NodeId, Table]:
