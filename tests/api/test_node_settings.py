@@ -8,7 +8,7 @@ from mypy import api as mypy
 
 from cubecast import BadInput, Node, TlsSettings, connect
 from cubecast.addresses import Address
-from cubecast.api.node_settings import NodeSettings
+from cubecast.api.node import NodeSettings
 from cubecast.net.settings.config import NodeConfig, Retention
 from cubecast.net.settings.fields import leaves
 from cubecast.net.settings.security import Limits

@@ -13,7 +13,7 @@ from cubecast.log.segments import segment_path
 from cubecast.net.gateway.gateway import Gateway
 from cubecast.net.gateway.messages import ReadLog, encode
 from cubecast.net.port import ranges
-from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.fields import MAX_FRAME
 from support.cluster import cluster
 from support.logs import flip
 from support.running import run, until

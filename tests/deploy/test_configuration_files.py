@@ -7,8 +7,7 @@ import pytest
 
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.fields import leaves
-from cubecast.net.settings.reference import EXAMPLE_HEADING, example, reference
-from cubecast.net.settings.resolve import Sources, resolve
+from cubecast.net.settings.resolve import EXAMPLE_HEADING, Sources, example, reference, resolve
 from support.sources import ROOT
 
 EXAMPLE = ROOT / "deploy" / "cubecast.toml"

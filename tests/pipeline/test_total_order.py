@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from cubecast.check.circles import left_in_circles
+from cubecast.check.facts import left_in_circles
 from cubecast.pipeline.total_order import in_circles
 
 

@@ -15,8 +15,7 @@ from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreetin
 from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.security.policy import OPEN, Known, Policy
 from cubecast.net.security.principal import Action, Principal
-from cubecast.net.settings.exposure import Origins
-from cubecast.net.settings.security import Limits
+from cubecast.net.settings.security import Limits, Origins
 from cubecast.net.web import pages
 from support.bus import Bus, BusPort
 

@@ -1,17 +1,77 @@
 """A node inside an application: a member of the cluster, with the interface of a client."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Self, Unpack
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
+from cubecast.addresses import Address
 from cubecast.api.client import Client
 from cubecast.api.message import Missing
-from cubecast.api.node_settings import NodeSettings
 from cubecast.errors import BadInput
 from cubecast.net.live_node import LiveNode
 from cubecast.net.port.port import Run
-from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.config import NodeConfig, Retention
 from cubecast.net.settings.resolve import BadSettings, Sources, resolve
+from cubecast.net.settings.security import Limits, TlsSettings
+
+# The settings of a node as arguments of `Node`, for type checkers; what each one is: docs/configuration.md.
+
+AddressLike: TypeAlias = str | Address
+"""HOST:PORT."""
+FileLike: TypeAlias = str | PathLike[str]
+Size: TypeAlias = int | str
+"""Bytes, or a text with a unit: "64 KiB"."""
+Time: TypeAlias = float | str
+"""Seconds, or a text with a unit: "500 ms"."""
+
+
+class NodeSettings(TypedDict, total=False):
+    """All are optional, and None stands for the default. What is many may be one text, separated by commas."""
+
+    listen: AddressLike | None
+    advertise: AddressLike | None
+    join: str | Iterable[AddressLike] | None
+    peers: Mapping[int, AddressLike] | str | None
+    dial_through: Mapping[int, AddressLike] | str | None
+    node: int | None
+    protocol: str | None
+    parameters: Mapping[str, str] | None
+    cluster: str | None
+    dimension: int | None
+    window: int | None
+    eager: int | None
+    calm: int | None
+    direct: int | None
+    pacing: bool | None
+    max_batch: int | None
+    max_batch_bytes: Size | None
+    max_payload: Size | None
+    aggregation: bool | None
+    retry: Time | None
+    ack_delay: Time | None
+    round_length: Time | None
+    patience: Time | None
+    peer_budget: Size | None
+    topic_budget: Size | None
+    client_budget: Size | None
+    max_clients: int | None
+    http: AddressLike | None
+    ws_origins: str | Iterable[str] | None
+    observe: bool | None
+    journal: FileLike | None
+    journal_packets: bool | None
+    traces: FileLike | None
+    inputs: FileLike | None
+    data: FileLike | None
+    log: str | Iterable[str] | None
+    log_budget: Size | None
+    log_quota: Size | None
+    retention: Mapping[str, Retention | Mapping[str, int | float | str]] | None
+    policy: FileLike | None
+    insecure: bool | None
+    tls: TlsSettings | Mapping[str, FileLike] | None
+    limits: Limits | Mapping[str, int | float | str] | None
 
 
 class Node(Client):

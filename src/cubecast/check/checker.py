@@ -1,6 +1,8 @@
 """The reference checker: a trace in, a verdict per promise out. docs/verification.md defines every predicate.
 
 It knows the trace and nothing else: no protocol, no simulator, no header is believed.
+
+Follows decision 0059.
 """
 
 from collections import Counter
@@ -10,17 +12,80 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from cubecast.check import completeness, continuity, cuts, delivery, headers, order, total_order
+from cubecast.check import completeness, continuity, cuts, delivery, order
 from cubecast.check.facts import Facts, gather
-from cubecast.check.history import Log, logs_of
-from cubecast.check.measure import measure
-from cubecast.check.premises import premises
-from cubecast.check.verdict import Report, Verdict, Violation
+from cubecast.check.history import Log, logs_of, message_of
+from cubecast.check.verdict import Rate, Report, Verdict, Violation
 from cubecast.check.well_formed import read_topics, repeated_places
 from cubecast.errors import BadInput, TruncatedTraceError
+from cubecast.ids import MessageId, Topic
 from cubecast.trace.event import RunInfo
 from cubecast.trace.reader import Trace, read_info, read_trace
 from cubecast.trace.schema import NEEDS_VERSION, PROPERTIES, WELL_FORMED, Kind
+
+# How often a property had occasion to be broken. One that had none is VALID and says nothing: it is vacuous.
+
+_OCCASIONS: Final = {
+    "deliveries": ("P1", "P1b", "P2", "P10", "P11", "P12"),
+    "deliveries elsewhere": ("P4", "P4u", "P9a", "P9b", "P9c"),
+    "deliveries of a later message": ("P5", "P6"),
+    "publications that depend on others": ("P7", "P8"),
+    "publications": ("P13",),
+    "acknowledgements": ("P3",),
+    "stated cuts": ("K1", "K2", "K3"),
+}
+
+
+def premises(logs: Iterable[Log]) -> dict[str, int]:
+    """Per property, as docs/verification.md counts them; those that always have occasion are not listed."""
+    count = dict.fromkeys(_OCCASIONS, 0)
+    for log in logs:
+        _count(log, count)
+    return {name: count[occasion] for occasion, names in _OCCASIONS.items() for name in names}
+
+
+def _count(log: Log, count: dict[str, int]) -> None:
+    heard: set[Topic | None] = set()  # topics on which others were heard so far
+    for event in log.rows:
+        kind = event.kind
+        if kind == Kind.DELIVER:
+            count["deliveries"] += 1
+            count["deliveries of a later message"] += (event.counter or 0) > 1
+            if event.source != event.node:
+                count["deliveries elsewhere"] += 1
+                heard.add(event.topic)
+        elif kind == Kind.PUBLISH:
+            count["publications"] += 1
+            count["publications that depend on others"] += event.topic in heard
+        elif kind == Kind.ACKNOWLEDGED:
+            count["acknowledgements"] += 1
+        elif kind in (Kind.CUT, Kind.SUBSCRIBED):
+            count["stated cuts"] += sum(one.counter >= 1 for one in event.cut or ())
+
+
+# Properties that hold with a probability: how often they held, with an interval. Never a verdict.
+
+
+def agreement(facts: Facts) -> Rate:
+    """P4 measured: deliveries of correct subscriptions, of those and the holes that they were told of and that another
+    correct subscription does not have."""
+    kept = lost = 0
+    for views in facts.deliveries.values():
+        correct = [view for view in views if view.sigma.correct]
+        somewhere = {message for view in correct for message in view.messages}
+        for view in correct:
+            told: set[MessageId] = {message_of(row) for row in view.sigma.gaps}
+            kept += len(view.messages) + len(view.sigma.repeats)
+            lost += len((told & somewhere) - view.sigma.deliveries.keys())
+    return Rate(kept, kept + lost)
+
+
+MEASURES: Final[dict[str, Callable[[Facts], Rate]]] = {"P4": agreement}
+
+
+def measure(facts: Facts, names: Sequence[str]) -> dict[str, Rate]:
+    return {name: MEASURES[name](facts) for name in names if name in MEASURES}
+
 
 PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "K1": cuts.cut_names_published,
@@ -36,13 +101,13 @@ PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "P6": order.gapless_fifo,
     "P7": order.causal,
     "P8": order.gapless_causal,
-    "P9a": total_order.same_order,
-    "P9b": total_order.orders_fit_together,
-    "P9c": total_order.no_holes,
+    "P9a": order.same_order,
+    "P9b": order.orders_fit_together,
+    "P9c": order.no_holes,
     "P10": delivery.once_per_identity,
     "P11": delivery.within_subscription,
     "P12": completeness.no_permanent_hold,
-    "P13": headers.headers_are_sound,
+    "P13": order.headers_are_sound,
     "P3b": completeness.own_messages,
     "P14": continuity.no_silent_loss,
     "P15": continuity.acknowledged_is_kept,

@@ -1,17 +1,44 @@
 """Everything the predicates look at, computed once per trace."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from cubecast.check.causality import NEVER, TopicCausality, Vector, rebuild
-from cubecast.check.circles import left_in_circles
 from cubecast.check.history import Log, Publisher, Subscription, TopicHistory, message_of, publisher_of
 from cubecast.check.verdict import Violation
 from cubecast.ids import Counter, MessageId, Topic
 from cubecast.trace.event import Event
+
+# Finds contradictions between sequences: what no single order of everything can satisfy.
+
+
+def left_in_circles(sequences: Iterable[Sequence[MessageId]]) -> set[MessageId]:
+    """Messages on, or squeezed between, cycles of the union of these orders; empty when there are none."""
+    after: defaultdict[MessageId, set[MessageId]] = defaultdict(set)
+    before: defaultdict[MessageId, set[MessageId]] = defaultdict(set)
+    left: set[MessageId] = set()
+    for sequence in sequences:
+        left.update(sequence)
+        for a, b in pairwise(sequence):
+            after[a].add(b)
+            before[b].add(a)
+    for into, out in ((before, after), (after, before)):
+        degree = {message: len(into[message] & left) for message in left}
+        free = [message for message, count in degree.items() if not count]
+        while free:
+            message = free.pop()
+            left.discard(message)
+            for following in out[message]:
+                if following in left:
+                    degree[following] -= 1
+                    if not degree[following]:
+                        free.append(following)
+    return left
 
 
 class Deliveries:

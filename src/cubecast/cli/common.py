@@ -15,31 +15,6 @@ from cubecast import __version__
 from cubecast.errors import CubecastError
 from cubecast.escaping import visible, visible_json
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-
-class KeyValue(click.ParamType[tuple[str, str]]):
-    """KEY=VALUE → (KEY, VALUE)."""
-
-    name = "KEY=VALUE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, rest = str(value).partition("=")
-        if not key or not equals:
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        return key, rest
-
-
-def spark_options(command: Decorated) -> Decorated:
-    """Adds `master` and `conf` to a command's parameters."""
-    command = click.option("--conf", multiple=True, type=KeyValue(), help="Spark option KEY=VALUE; repeatable.")(
-        command
-    )
-    return click.option("--master", help="Spark master URL; default: all cores of this machine.")(command)
-
-
 OK, VIOLATED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes."""
 MISTAKE = 70
@@ -183,3 +158,28 @@ def complain_of_warnings() -> None:
 
 def print_json(data: Mapping[str, Any], indent: int | None = 2) -> None:
     click.echo(visible_json(json.dumps(data, indent=indent)))
+
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class KeyValue(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE → (KEY, VALUE)."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, rest = str(value).partition("=")
+        if not key or not equals:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return key, rest
+
+
+def spark_options(command: Decorated) -> Decorated:
+    """Adds `master` and `conf` to a command's parameters."""
+    command = click.option("--conf", multiple=True, type=KeyValue(), help="Spark option KEY=VALUE; repeatable.")(
+        command
+    )
+    return click.option("--master", help="Spark master URL; default: all cores of this machine.")(command)

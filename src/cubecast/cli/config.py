@@ -11,8 +11,7 @@ from cubecast.cli.node_options import node_options, setting_options, sources
 from cubecast.cli.screen import output
 from cubecast.net.members.security import Security
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.reference import EXAMPLE_HEADING, example, shown
-from cubecast.net.settings.resolve import check_file, resolve
+from cubecast.net.settings.resolve import EXAMPLE_HEADING, check_file, example, resolve, shown
 
 CHECK_EXAMPLE = """
 \b

@@ -20,14 +20,14 @@ from cubecast.net.node.life import NodeLife
 from cubecast.net.node.local_port import LocalPort
 from cubecast.net.security.policy import Policy
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.exposure import exposures
 from cubecast.net.settings.reloading import Prepare
+from cubecast.net.settings.security import exposures
 from cubecast.protocol.inspector import Inspector
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cubecast.net.security.trust import Trust
+    from cubecast.net.security.identity import Trust
     from cubecast.net.web.observer import Observer
     from cubecast.net.web.server import WebServer
 

@@ -18,25 +18,6 @@ from cubecast.trace.journal import JOURNAL_SUFFIX, LOST_SUFFIX, collect, journal
 from cubecast.trace.reader import read_info
 from cubecast.trace.schema import Kind
 
-
-def collect_journals(directory: Path, out: Path) -> dict[str, Any]:
-    """A trace that `cubecast check` and `cubecast verify` read; what it holds and what it cannot say."""
-    family = find(protocol_of(directory) or DEFAULT_PROTOCOL)
-    name = out.name or "live"
-    info = RunInfo(name, family.name, family.promises, code_version=__version__, measured=family.measured)
-    rows = collect(directory, out, info)
-    written = read_info(out)
-    return {
-        "trace": str(out),
-        "rows": rows,
-        "nodes": written.nodes,
-        "partial": written.parameters.get("partial"),
-        "publishers_without_a_journal": written.parameters.get("publishers_without_a_journal", []),
-        "lost_journals": written.parameters.get("lost_journals", []),
-        "promises": list(written.promises),
-    }
-
-
 AT_ONCE = 16 << 20
 """Bytes of a node's journals fetched before the next node has its turn."""
 ENDS = tuple(f'["{kind}",' for kind in (Kind.STOP, Kind.QUIESCENT))
@@ -123,3 +104,21 @@ def _has_stopped(directory: Path, node: int) -> bool:
         file.seek(max(0, paths[-1].stat().st_size - TAIL))
         lines = file.read().decode(errors="replace").splitlines()
     return bool(lines) and lines[-1].startswith(ENDS)
+
+
+def collect_journals(directory: Path, out: Path) -> dict[str, Any]:
+    """A trace that `cubecast check` and `cubecast verify` read; what it holds and what it cannot say."""
+    family = find(protocol_of(directory) or DEFAULT_PROTOCOL)
+    name = out.name or "live"
+    info = RunInfo(name, family.name, family.promises, code_version=__version__, measured=family.measured)
+    rows = collect(directory, out, info)
+    written = read_info(out)
+    return {
+        "trace": str(out),
+        "rows": rows,
+        "nodes": written.nodes,
+        "partial": written.parameters.get("partial"),
+        "publishers_without_a_journal": written.parameters.get("publishers_without_a_journal", []),
+        "lost_journals": written.parameters.get("lost_journals", []),
+        "promises": list(written.promises),
+    }

@@ -12,45 +12,6 @@ from rich.table import Table
 from cubecast.protocol.family import Family
 from cubecast.trace.schema import RUN_FILE
 
-
-def partial_notes(directories: Iterable[Path]) -> list[str]:
-    """A line per partial run in and below the directories; they were judged, so their headers can be read."""
-    notes = []
-    for header in sorted({path for directory in directories for path in directory.rglob(RUN_FILE)}):
-        info = json.loads(header.read_text())
-        says = info["parameters"].get("partial")
-        if says:
-            left_out = [".".join(map(str, one)) for one in info["parameters"].get("publishers_without_a_journal", ())]
-            without = f"; nothing of nodes {', '.join(left_out)}, which left no journal" if left_out else ""
-            notes.append(f"{info['run']}: {says}{without}")
-    return notes
-
-
-_UNITS = {"time": "u.t.; live seconds"}
-
-
-def protocols_table(families: Sequence[Family]) -> Table:
-    table = Table("protocol", "what it is", "promises", "besides, while no process joins or leaves", "measured")
-    for one in families:
-        lists = (one.promises, one.static_promises, one.measured)
-        table.add_row(one.name, one.summary, *map(" ".join, lists))
-    return table
-
-
-def parameters_table(family: Family) -> Table:
-    table = Table("parameter", "default", "live", "takes", "unit", "meaning")
-    for one in family.settings.values():
-        unit = _UNITS.get(one.unit, one.unit)
-        table.add_row(one.name, _shown(one.default), _shown(one.live), one.allowed, unit, one.text)
-    return table
-
-
-def _shown(value: Any) -> str:
-    return str(getattr(value, "value", value))
-
-
-# Figures and verdicts as tables for people
-
 _DISTRIBUTIONS = {
     "reception_latency": "reception latency, u.t.",
     "delivery_latency": "delivery latency, u.t.",
@@ -411,3 +372,42 @@ def _verdicts(result: Mapping[str, Any]) -> Table:
         witness = checked["witnesses"][0]["reason"] if checked["witnesses"] else ""
         table.add_row(name, checked["verdict"], result["verified"][name]["verdict"], witness)
     return table
+
+
+def partial_notes(directories: Iterable[Path]) -> list[str]:
+    """A line per partial run in and below the directories; they were judged, so their headers can be read."""
+    notes = []
+    for header in sorted({path for directory in directories for path in directory.rglob(RUN_FILE)}):
+        info = json.loads(header.read_text())
+        says = info["parameters"].get("partial")
+        if says:
+            left_out = [".".join(map(str, one)) for one in info["parameters"].get("publishers_without_a_journal", ())]
+            without = f"; nothing of nodes {', '.join(left_out)}, which left no journal" if left_out else ""
+            notes.append(f"{info['run']}: {says}{without}")
+    return notes
+
+
+_UNITS = {"time": "u.t.; live seconds"}
+
+
+def protocols_table(families: Sequence[Family]) -> Table:
+    table = Table("protocol", "what it is", "promises", "besides, while no process joins or leaves", "measured")
+    for one in families:
+        lists = (one.promises, one.static_promises, one.measured)
+        table.add_row(one.name, one.summary, *map(" ".join, lists))
+    return table
+
+
+def parameters_table(family: Family) -> Table:
+    table = Table("parameter", "default", "live", "takes", "unit", "meaning")
+    for one in family.settings.values():
+        unit = _UNITS.get(one.unit, one.unit)
+        table.add_row(one.name, _shown(one.default), _shown(one.live), one.allowed, unit, one.text)
+    return table
+
+
+def _shown(value: Any) -> str:
+    return str(getattr(value, "value", value))
+
+
+# Figures and verdicts as tables for people

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from cubecast.api.log_columns import log_schema
+from cubecast.api.log_reading import log_schema
 from cubecast.spark.places import NOTHING, Cut
 
 MOST_ROWS = 100_000

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import InputPartition
 
 from cubecast.addresses import Address
 from cubecast.api import sync
-from cubecast.api.log_columns import LOG_COLUMNS, log_schema
+from cubecast.api.log_reading import LOG_COLUMNS, log_schema
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten
 from cubecast.net.port.ranges import TopicLog
 from cubecast.spark.holes import Received

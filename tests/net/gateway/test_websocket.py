@@ -28,9 +28,8 @@ from cubecast.net.gateway.messages import (
 from cubecast.net.links.handshake import MAGIC, VERSION, ClientGreeting, JoinRequest, Refused
 from cubecast.net.links.handshake import encode as encode_opening
 from cubecast.net.security.policy import Policy
-from cubecast.net.settings.bounds import MAX_FRAME
-from cubecast.net.settings.exposure import Origins, check_origin
-from cubecast.net.settings.security import Limits
+from cubecast.net.settings.fields import MAX_FRAME
+from cubecast.net.settings.security import Limits, Origins, check_origin
 from support.running import run, until
 from support.websockets import endpoint, greeting, readers_only, visitor
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.links.framing import HEADER, MOST_PIECES, Splitter, framed
-from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.fields import MAX_FRAME
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=6)
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.net.observe.histogram import BOUNDS, Histogram, percentile
-from cubecast.net.observe.meter import Meter
+from cubecast.net.observe.meter import BOUNDS, Histogram, Meter, percentile
 from cubecast.protocol.cubecast.inspector import CubecastInspector
 from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.cubecast.packets import Ack, Convoy, Part

@@ -5,8 +5,7 @@ import stat
 
 from cubecast.net.members.memory import claim
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.exposure import exposures
-from cubecast.net.settings.security import TlsSettings
+from cubecast.net.settings.security import TlsSettings, exposures
 
 
 def test_a_data_directory_is_made_for_its_owner_alone(tmp_path):

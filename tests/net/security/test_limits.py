@@ -21,7 +21,7 @@ from cubecast.net.links.tls import client_context
 from cubecast.net.links.unauthenticated import Strangers
 from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.security.limits import ADDRESSES_REMEMBERED, Bucket, Handshakes
-from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.fields import MAX_FRAME
 from cubecast.net.settings.security import Limits
 from support.certificates import certificates
 from support.running import run, until

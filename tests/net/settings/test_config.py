@@ -6,10 +6,8 @@ import pytest
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.settings.bounds import FULL_BATCH
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.declared import declared
-from cubecast.net.settings.fields import leaves
+from cubecast.net.settings.fields import FULL_BATCH, declared, leaves
 from cubecast.protocol.families import DEFAULT_PROTOCOL, find
 from support.cluster import cluster
 from support.running import run

@@ -10,8 +10,17 @@ from cubecast.addresses import Address
 from cubecast.errors import BadInput
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.fields import leaves, setting, table
-from cubecast.net.settings.reference import HIDDEN, example, reference, shown
-from cubecast.net.settings.resolve import BadSettings, Sources, check_file, missing_files, resolve
+from cubecast.net.settings.resolve import (
+    HIDDEN,
+    BadSettings,
+    Sources,
+    check_file,
+    example,
+    missing_files,
+    reference,
+    resolve,
+    shown,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Looking takes a small share of a node's time, however much there is to see."""
 
-from cubecast.net.web.cache import SHARE, AnswerCache
+from cubecast.net.web.routes import SHARE, AnswerCache
 
 
 class Work:

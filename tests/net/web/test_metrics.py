@@ -5,8 +5,8 @@ import re
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cubecast.net.observe.histogram import BOUNDS
-from cubecast.net.web.catalogue import CATALOGUE, MOST_LABELLED
+from cubecast.net.observe.meter import BOUNDS
+from cubecast.net.web.metrics import CATALOGUE, MOST_LABELLED
 from support.asking import HTTP, ask
 from support.cluster import cluster
 from support.running import run, until

@@ -12,8 +12,7 @@ from cubecast.api.node import Node
 from cubecast.errors import BadInput
 from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.exposure import is_loopback
-from cubecast.net.settings.security import Limits
+from cubecast.net.settings.security import Limits, is_loopback
 from support.asking import HTTP, ask, ask_at, ask_json
 from support.cluster import FAST, cluster
 from support.ports import free_addresses

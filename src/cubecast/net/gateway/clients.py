@@ -23,7 +23,7 @@ from cubecast.net.security.principal import Principal
 from cubecast.net.settings.security import Limits
 
 if TYPE_CHECKING:
-    from cubecast.net.security.trust import Trust
+    from cubecast.net.security.identity import Trust
 
 
 class Counted:

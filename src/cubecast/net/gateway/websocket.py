@@ -29,9 +29,8 @@ from cubecast.net.links.handshake import (
 from cubecast.net.links.unauthenticated import Strangers
 from cubecast.net.members.admission import admit
 from cubecast.net.security.policy import Policy
-from cubecast.net.settings.bounds import MAX_FRAME
-from cubecast.net.settings.exposure import Origins
-from cubecast.net.settings.security import Limits
+from cubecast.net.settings.fields import MAX_FRAME
+from cubecast.net.settings.security import Limits, Origins
 
 MOST_TOGETHER = 64 << 10
 """Bytes after which no more is put into one WebSocket message."""

@@ -14,7 +14,7 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.net.links.framing import HEADER_BYTES, Splitter, header
 from cubecast.net.links.slices import Slices
 from cubecast.net.links.turn import Turn
-from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.fields import MAX_FRAME
 
 DEFAULT_BUDGET: Final = 32 << 20
 FULL_ABOVE: Final = 1 << 20
@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         secured = None if self._transport is None else self._transport.get_extra_info("ssl_object")
         if secured is None:
             return []
-        from cubecast.net.security.trust import verified_chain  # brings a library along that others do without
+        from cubecast.net.security.identity import verified_chain  # brings a library along that others do without
 
         return verified_chain(secured)
 

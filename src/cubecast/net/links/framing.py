@@ -10,7 +10,7 @@ from typing import Final
 
 from cubecast.checksums import checksum
 from cubecast.errors import RemoteProtocolError
-from cubecast.net.settings.bounds import MAX_FRAME
+from cubecast.net.settings.fields import MAX_FRAME
 
 HEADER: Final = Struct(">IIQ")
 HEADER_BYTES: Final = 16

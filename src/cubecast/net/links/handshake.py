@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import ID_LIMIT
-from cubecast.net.settings.bounds import MAX_DIMENSION
+from cubecast.net.settings.fields import MAX_DIMENSION
 
 MOST_PLACES = 1 << MAX_DIMENSION
 """That a node remembers, whatever ids there are."""

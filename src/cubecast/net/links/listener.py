@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import Any, Protocol
 
 from cubecast.addresses import Address
-from cubecast.net.links.tls_refusals import Words, explain
+from cubecast.net.links.tls import Words, explain
 from cubecast.net.links.unauthenticated import Stranger, Strangers
 from cubecast.net.security.limits import Handshakes
 

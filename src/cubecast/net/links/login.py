@@ -18,8 +18,7 @@ from cubecast.ids import NodeId
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.handshake import MAGIC, OLDEST_VERSION, VERSION, Challenge, ClientGreeting, Proof
 from cubecast.net.security.identity import Identity, identities, uris_of
-from cubecast.net.settings.exposure import is_loopback
-from cubecast.net.settings.security import TlsSettings
+from cubecast.net.settings.security import TlsSettings, is_loopback
 
 if TYPE_CHECKING:
     from cubecast.net.links.tls import TlsContext
@@ -120,7 +119,7 @@ class Login:
     def prove(self, connection: Connection, challenge: Challenge, cluster: str) -> Proof:
         if self.key_file is None or self.name is None:
             raise BadInput("the node asks for a key, and there is none")
-        from cubecast.net.security.keys import read_private, statement  # brings a library along
+        from cubecast.net.security.credentials import read_private, statement  # brings a library along
 
         text = statement(cluster, self.name, challenge.challenge, connection.channel())
         return Proof(read_private(self.key_file).sign(text))

@@ -31,8 +31,8 @@ from cubecast.net.members.admission import OPEN_VISITOR, Visitor, admit, prove
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
 from cubecast.net.members.security import Security
-from cubecast.net.settings.bounds import MAX_FRAME
 from cubecast.net.settings.config import NodeConfig
+from cubecast.net.settings.fields import MAX_FRAME
 
 if TYPE_CHECKING:
     from cubecast.net.links.listener import TlsListener

@@ -15,12 +15,12 @@ from cubecast.net.security.identity import Identity
 from cubecast.net.security.limits import Handshakes
 from cubecast.net.security.policy import OPEN, Policy
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.exposure import is_loopback
+from cubecast.net.settings.security import is_loopback
 from cubecast.protocol.families import find
 
 if TYPE_CHECKING:
     from cubecast.net.links.tls import Pages, TlsContext
-    from cubecast.net.security.trust import Trust
+    from cubecast.net.security.identity import Trust
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Final
 from cubecast.errors import Closed, CubecastError, OutcomeUnknown
 from cubecast.ids import Topic
 from cubecast.net.port.chunks import weight
-from cubecast.net.settings.bounds import FULL_BATCH
+from cubecast.net.settings.fields import FULL_BATCH
 
 HANDFUL: Final = 64
 COMPANY: Final = 256

@@ -17,8 +17,7 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.observe.histogram import Histogram
-from cubecast.net.observe.meter import Meter
+from cubecast.net.observe.meter import Histogram, Meter
 
 EVERY = 1.0
 """Seconds between two publications that are followed."""

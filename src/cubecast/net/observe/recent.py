@@ -7,8 +7,7 @@ from typing import Any
 
 from cubecast.ids import NodeId, Topic
 from cubecast.net.links.connection import Traffic
-from cubecast.net.observe.histogram import Histogram, percentile
-from cubecast.net.observe.meter import Meter
+from cubecast.net.observe.meter import Histogram, Meter, percentile
 
 MOST_HAPPENINGS = 500
 SAME_WITHIN = 1.0

@@ -12,12 +12,9 @@ from typing import get_type_hints
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
 from cubecast.ids import ID_LIMIT, NodeId
-from cubecast.net.settings.bounds import FULL_BATCH, MAX_DIMENSION, MAX_FRAME
-from cubecast.net.settings.declared import declared
-from cubecast.net.settings.exposure import check_listening, check_origin
-from cubecast.net.settings.fields import NO_LIMITS, setting, table
+from cubecast.net.settings.fields import FULL_BATCH, MAX_DIMENSION, MAX_FRAME, NO_LIMITS, declared, setting, table
 from cubecast.net.settings.logs import Logging
-from cubecast.net.settings.security import Limits, TlsSettings
+from cubecast.net.settings.security import Limits, TlsSettings, check_listening, check_origin
 from cubecast.net.settings.values import Unfit, check_range
 from cubecast.patterns import check_pattern, is_pattern
 from cubecast.protocol.families import DEFAULT_PROTOCOL, FAMILIES, find

@@ -8,9 +8,46 @@ import ast
 import inspect
 import textwrap
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from enum import Enum
 from functools import cache
+from math import inf
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+from cubecast.protocol.families import DEFAULT_PROTOCOL, find
+
+# Settings that are parameters of the users' protocol: text, default, limits and unit come from its declaration.
+
+_UNITS = {"time": "seconds"}
+"""What the driver's unit is in a live node."""
+
+
+def declared(name: str, *, least: float | None = None, most: float | None = None, alone: bool = True) -> Any:
+    """A field of a settings dataclass. A network takes less than the protocol could: `least` and `most` are then given.
+
+    A choice of `on` and `off` is a truth here. `alone`: nothing but the protocol reads it.
+    """
+    known = find(DEFAULT_PROTOCOL).settings[name]
+    if known.above and least is None:
+        raise ValueError(f"{name}: say which is the least, because {known.least:g} itself is not allowed")
+    low, high = known.least if least is None else least, known.most if most is None else most
+    if low < known.least or high > known.most:
+        raise ValueError(f"{name}: the declaration allows from {known.least:g} to {known.most:g}")
+    default = known.live.value == "on" if isinstance(known.live, Enum) else known.live
+    unit = _UNITS.get(known.unit, known.unit)
+    limits = Limits(None if low == -inf else low, None if high == inf else high, unit)
+    text = f"{known.text[:1].upper()}{known.text[1:]}."
+    return field(default=default, metadata={"limits": limits, "text": text, "alone": alone})
+
+
+# What no setting can exceed: sizes that the wire and the machine fix, whatever a node's operator chooses.
+
+MAX_FRAME: Final = (1 << 20) + (1 << 17)
+"""Bytes of a largest packet with its envelope."""
+MAX_DIMENSION: Final = 13
+"""Of a cube of nodes."""
+FULL_BATCH: Final = 1024
+"""Messages that wait in the machine: with so many it can always fill a batch."""
 
 
 @dataclass(frozen=True)

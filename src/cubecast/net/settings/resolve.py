@@ -1,14 +1,17 @@
-"""One configuration out of several sources: options win over the environment, this over the file, it over defaults."""
+"""One configuration out of several sources: options win over the environment, this over the file, it over defaults.
+It is shown with where each value comes from; an example file and the table of the docs are made here, too.
+"""
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from cubecast.errors import BadInput
-from cubecast.net.settings.fields import leaves, table_of, value_of
+from cubecast.net.settings.fields import Leaf, leaves, table_of, tables, value_of
 from cubecast.net.settings.sources import Given, Unknown, from_arguments, from_environment, from_file, from_options
-from cubecast.net.settings.values import Unfit, expected, parse
+from cubecast.net.settings.values import Unfit, as_toml, expected, parse
 
 DEFAULT = "default"
 
@@ -148,3 +151,72 @@ def _readers(kind: type, file: Path, sources: Sources) -> list[Mapping[str, tupl
     if not isinstance(peers, dict) or not peers or is_known:
         return [sources.options]
     return [{**sources.options, "node": ("[peers]", node)} for node in peers]
+
+
+# Settings for people to read: their values and where they come from, an example file, a table for the docs.
+
+EXAMPLE_HEADING = """A node's configuration: cubecast node --config FILE.
+Every key is here, at its default; delete what you do not change.
+
+Each key can also be given as an environment variable, CUBECAST_ and its name in capitals, with two underlines for the
+dot of a table (CUBECAST_WINDOW, CUBECAST_LOGGING__LEVEL), and as an option (--set KEY=VALUE). Options win over the
+environment, the environment over this file. Relative paths are relative to this file's directory.
+`cubecast config check FILE` says what is wrong with it, `cubecast config show` what counts and why. SIGHUP makes a
+running node read it again."""
+HIDDEN = "(hidden)"
+WIDTH = 100
+
+
+def shown(kind: type, resolved: Resolved[Any]) -> list[tuple[str, str | None, str]]:
+    """Key, value as in the file (None when there is none) and where it comes from; secrets stay hidden."""
+    rows = []
+    for key, leaf in leaves(kind).items():
+        value = value_of(resolved.config, key)
+        text = None if value is None else HIDDEN if leaf.limits.secret else as_toml(value)
+        rows.append((key, text, resolved.place(key)))
+    return rows
+
+
+def example(kind: type, heading: str) -> str:
+    """A file with every setting at its default, each explained; those without a default are commented out."""
+    lines = [f"# {line}" if line else "#" for line in heading.splitlines()]
+    below = tables(kind)
+    known = leaves(kind)
+    for table in ["", *below]:
+        inside = [leaf for key, leaf in known.items() if key.rpartition(".")[0] == table]
+        if table and inside:
+            lines += ["", *_comment(_first_line(below[table])), f"[{table}]"]
+        for leaf in inside:
+            lines += ["", *_comment(_explained(leaf)), _line(leaf)]
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> list[str]:
+    return [f"# {line}" for line in textwrap.wrap(text, WIDTH - 2)]
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]
+
+
+def _explained(leaf: Leaf) -> str:
+    reload = " May change in a running node." if leaf.limits.reload else ""
+    return f"{leaf.text} Here goes {expected(leaf.kind, leaf.limits)}.{reload}".strip()
+
+
+def _line(leaf: Leaf) -> str:
+    name = leaf.key.rpartition(".")[2]
+    if leaf.default in (None, MISSING):
+        return f"# {name} ="
+    return f"{name} = {as_toml(leaf.default)}"
+
+
+def reference(kind: type) -> str:
+    """A table in Markdown of everything that can be set."""
+    rows = ["| key | takes | default | reload | what it is |", "| --- | --- | --- | --- | --- |"]
+    for key, leaf in leaves(kind).items():
+        default = "" if leaf.default in (None, MISSING) else f"`{as_toml(leaf.default)}`"
+        takes = expected(leaf.kind, leaf.limits).replace("|", "\\|")
+        reload = "yes" if leaf.limits.reload else ""
+        rows.append(f"| `{key}` | {takes} | {default} | {reload} | {leaf.text} |")
+    return "\n".join(rows) + "\n"

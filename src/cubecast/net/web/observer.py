@@ -3,18 +3,19 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import monotonic, time
-from typing import Any
+from typing import Any, Protocol
 
 from cubecast.ids import NodeId, Topic
 from cubecast.net.gateway.clients import Clients
 from cubecast.net.links.handshake import Place
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
+from cubecast.net.members.security import Security
 from cubecast.net.node.driver import Driver
-from cubecast.net.observe.histogram import Histogram
 from cubecast.net.observe.latency import Latency
-from cubecast.net.observe.meter import Meter
+from cubecast.net.observe.meter import Histogram, Meter
 from cubecast.net.observe.recent import Happenings, Samples
 from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.inspector import Standing
@@ -153,3 +154,22 @@ class Observer:
             self._ticks, self.lateness, self._worst = 0, self._worst, 0.0
             self.samples.take(now, time(), self.sizes())
         self._timer = self._loop.call_later(TICK, self._tick, now + TICK)
+
+
+# What pages, metrics and health checks ask of the node they are served by.
+
+
+class WatchedNode(Protocol):
+    security: Security
+    clients: Clients
+    observer: Observer | None
+
+    @property
+    def config(self) -> NodeConfig: ...
+
+    def status(self) -> dict[str, Any]: ...
+    def reasons_not_ready(self) -> list[str]: ...
+    def tracing(self) -> dict[str, Any]: ...
+    def switch_tracing(self, run: str | None) -> Path: ...
+    def notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
+        """Something rare happened, for observers."""

@@ -1,9 +1,13 @@
-"""What is answered in JSON (health, members, topics, rates, what is held, the trace), and what browsers need."""
+"""What is answered in JSON (health, members, topics, rates, what is held, traces, journals), and what browsers need."""
 
+import asyncio
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from time import monotonic, thread_time
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -11,13 +15,11 @@ from aiohttp import web
 from cubecast.errors import BadInput, Closed
 from cubecast.net.gateway.websocket import WebSockets
 from cubecast.net.observe.recent import MOST_SAMPLES
-from cubecast.net.settings.exposure import Origins
+from cubecast.net.settings.security import Origins
 from cubecast.net.web import pages, views
 from cubecast.net.web.access import WEBSOCKET
-from cubecast.net.web.cache import AnswerCache
-from cubecast.net.web.observer import Observer
-from cubecast.net.web.watched import WatchedNode
-from cubecast.trace.journal import VERDICT
+from cubecast.net.web.observer import Observer, WatchedNode
+from cubecast.trace.journal import JOURNAL_SUFFIX, VERDICT
 
 _encode = msgspec.json.Encoder().encode
 FRESH = {"Cache-Control": "no-store"}
@@ -136,3 +138,95 @@ def browser_routes(node: WatchedNode) -> list[web.RouteDef]:
         lambda kind, detail: node.notice(kind, None, detail),
     )
     return [web.get(WEBSOCKET, sockets.handle), *pages.routes()]
+
+
+# A node's journal for a judge who has no files of this machine.
+#
+# A judge asks for what came behind the bytes that it has, and leaves its verdict here, where the node's page shows it.
+
+MOST_AT_ONCE = 1 << 20
+"""Bytes of a journal in one answer."""
+NAME = re.compile(r"node-\d{5,20}-\d{5,10}-[A-Za-z0-9_-]{1,80}(\.lost)?\.jsonl")
+
+
+def journal_routes(node: WatchedNode) -> list[web.RouteDef]:
+    def directory() -> Path:
+        told = node.tracing()["directory"]
+        if told is None:
+            raise web.HTTPConflict(text="this node writes no journal; start it with --trace, or: cubecast trace on\n")
+        return Path(told)
+
+    async def listed(_: web.Request) -> web.Response:
+        return json_answer({"node": node.status()["node"], "journals": await asyncio.to_thread(_sizes, directory())})
+
+    async def read(request: web.Request) -> web.Response:
+        name, begin = request.query.get("name", ""), request.query.get("from", "0")
+        if not NAME.fullmatch(name) or not (begin.isascii() and begin.isdecimal() and len(begin) <= 18):
+            raise web.HTTPBadRequest(text="say name=…, as /trace/journals lists it, and from=BYTE\n")
+        try:
+            data = await asyncio.to_thread(_piece, directory() / name, int(begin))
+        except FileNotFoundError:
+            raise web.HTTPNotFound(text=f"there is no journal {name}\n") from None
+        return web.Response(body=data, content_type="application/octet-stream")
+
+    async def judged(request: web.Request) -> web.Response:
+        await asyncio.to_thread(_leave, directory(), await request.read())
+        return json_answer({})
+
+    return [
+        web.get("/trace/journals", listed),
+        web.get("/trace/journal", read),
+        web.post("/trace/verdict", judged),
+    ]
+
+
+def _sizes(directory: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in sorted(directory.glob(f"node-*{JOURNAL_SUFFIX}"))}
+
+
+def _piece(path: Path, begin: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(begin)
+        return file.read(MOST_AT_ONCE)
+
+
+def _leave(directory: Path, verdict: bytes) -> None:
+    """As a whole or not at all."""
+    draft = directory / f"{VERDICT}.{os.getpid()}"
+    draft.write_bytes(verdict)
+    draft.replace(directory / VERDICT)
+
+
+# Answers that take long to make are given again for a while: looking at a node must not be what keeps it busy.
+#
+# What an answer costs is the processor time of the event loop's thread. The time of day would count what other
+# processes and threads did meanwhile, too: on a busy machine a cheap answer would seem dear, and grow old just when
+# people look.
+
+Answer = TypeVar("Answer")
+
+QUICK = 0.02
+"""Seconds of work an answer may take to be made anew every time."""
+SHARE = 20
+"""Otherwise it is made once in so many times as long as it took: at most this part of a core goes into it."""
+
+
+class AnswerCache(Generic[Answer]):
+    def __init__(
+        self,
+        make: Callable[[], Answer],
+        clock: Callable[[], float] = monotonic,
+        worked: Callable[[], float] = thread_time,
+    ) -> None:
+        self._make, self._clock, self._worked = make, clock, worked
+        self._kept: tuple[float, Answer] | None = None
+        """Until when, and what."""
+
+    def __call__(self) -> Answer:
+        if self._kept is not None and self._clock() < self._kept[0]:
+            return self._kept[1]
+        before = self._worked()
+        answer = self._make()
+        took = self._worked() - before
+        self._kept = None if took < QUICK else (self._clock() + SHARE * took, answer)
+        return answer

@@ -17,11 +17,9 @@ from cubecast.errors import BadInput
 from cubecast.net.links.unauthenticated import Stranger
 from cubecast.net.settings.security import Limits
 from cubecast.net.web import metrics
-from cubecast.net.web.access import Gate
-from cubecast.net.web.callers import Callers
-from cubecast.net.web.journals import journal_routes
-from cubecast.net.web.routes import answers_routes, browser_routes, health_routes, trace_routes
-from cubecast.net.web.watched import WatchedNode
+from cubecast.net.web.access import Callers, Gate
+from cubecast.net.web.observer import WatchedNode
+from cubecast.net.web.routes import answers_routes, browser_routes, health_routes, journal_routes, trace_routes
 
 if TYPE_CHECKING:
     from cubecast.net.links.listener import TlsListener
