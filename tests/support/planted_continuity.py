@@ -65,7 +65,7 @@ def claims_from_the_first_message() -> AbstractContextManager[object]:
     """Who meets a publisher late has a claim to all it ever published, not to what it published since it knew."""
 
     def greedy(self, publisher, since):
-        self.ledger.met |= 1 << publisher.node
+        self.ledger.claims.setdefault(publisher.node, 0)
 
     return patch.object(Continuation, "_meet", greedy)
 

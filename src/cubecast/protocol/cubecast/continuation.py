@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cubecast.ids import Counter, MessageRun, NodeId, Topic
+from cubecast.ids import Counter, Incarnation, MessageRun, NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.ledger import Ledger
 from cubecast.protocol.cubecast.packets import Wave, WaveAck
@@ -39,18 +39,22 @@ class Continuation:
         """Who answered a wave of the subscription, and where its messages for it begin."""
         self._foreign: set[Life] = set()
         """Lives that were over before they answered: nothing of them is for this incarnation's subscription."""
+        self._begun: set[Life] = set()
+        """Lives that asked here before they published: all of theirs is for this subscription."""
         self._deaths = 0
         """How many verdicts this incarnation knew when the wave set out."""
         self.may_come: Callable[[Topic, Life, Counter, Counter], bool] = lambda topic, life, first, last: True
         """May messages of a faulty life still arrive? Settlement knows."""
         self._doubts: dict[NodeId, Wave] = {}
         """Waves whose senders' knowledge is not accounted for here."""
+        self._answered: dict[NodeId, tuple[Incarnation, int]] = {}
+        """Of each node, the newest wave that was answered: a late copy of it says nothing about what was published."""
 
     # This node's waves
 
     def begin(self) -> None:
         """The subscription begins in this incarnation."""
-        self._told, self._foreign = {}, set()
+        self._told, self._foreign, self._begun = {}, set(), set()
         assert self._state.delivery is not None
         if self._context.process.is_resumed:
             self._state.delivery.hold_back(self._foreign)
@@ -61,7 +65,9 @@ class Continuation:
     def founded(self) -> None:
         """The subscription is one that everybody knew from the start."""
         ledger = self.ledger
-        ledger.begun, ledger.is_ready, ledger.met = (0, 1), True, self._context.registry.alive
+        ledger.begun, ledger.is_ready = (0, 1), True
+        for life in self._context.registry.known.values():
+            ledger.claim(life)
 
     def ask(self, packet: Wave, nodes: int) -> None:
         """A wave of a process that lived before."""
@@ -77,6 +83,7 @@ class Continuation:
     def answered(self, sender: Life, packet: WaveAck) -> None:
         if packet.start:
             self._told[sender] = packet.start
+            self.ledger.learn(sender, packet.start - 1)  # what comes may follow from that
         for node, incarnation, counter in packet.reached:
             self.ledger.learn(Life(node, incarnation), counter)
         if self.ledger.is_ready:
@@ -111,6 +118,7 @@ class Continuation:
         self._doubts.pop(life.node, None)
         if self._is_opening and not self._state.confirmed and life not in self._told:
             self._foreign.add(life)
+            self._begun.discard(life)
 
     # Others' waves
 
@@ -132,8 +140,10 @@ class Continuation:
         else:
             self.ledger.forget(sender, packet.by)
         context, state = self._context, self._state
-        if state.delivery is not None and not packet.published and not packet.resumed:
-            self.ledger.met |= 1 << sender  # all it will publish is for this subscription
+        if (packet.by, packet.number) > self._answered.get(sender, (-1, 0)):
+            self._answered[sender] = packet.by, packet.number
+            if state.delivery is not None and not packet.published:
+                self._begins(Life(sender, packet.by), resumed=packet.resumed)
         start: Counter = 0
         reached: tuple[Reach, ...] = ()
         if packet.entry is not None and packet.entry.subscribed:
@@ -146,6 +156,13 @@ class Continuation:
         )
         context.send((sender,), told)
 
+    def _begins(self, life: Life, *, resumed: bool) -> None:
+        """It publishes after this answer only, and to this subscription."""
+        if self._is_opening:
+            self._begun.add(life)
+        if not resumed:
+            self.ledger.claim(life)
+
     def _since(self, sender: NodeId, entry: Entry | None, start: Counter) -> tuple[Since, ...]:
         known = tuple(self.ledger.since.get(sender, ()))
         if entry is not None and start:
@@ -156,7 +173,7 @@ class Continuation:
         """How far lives that are over published: what is settled, and what is about to be."""
         registry, state = self._context.registry, self._state
         known = {life: counter for life, counter in self.ledger.known.items() if not registry.is_alive(*life)}
-        more = [] if state.delivery is None else state.delivery.progress()
+        more = self._progress()
         more += [(copy.source, copy.last) for copy in state.dissemination.copies()]
         for life, counter in more:
             if not registry.is_alive(*life):
@@ -191,12 +208,11 @@ class Continuation:
 
     def _account_for(self, life: Life, counter: Counter) -> bool:
         """Name as missing what will not come; False while more of it may come."""
-        is_claimed = self.ledger.met >> life.node & 1 and life.node != self._context.node
-        if not is_claimed or counter <= self._accounted(life):
+        first = self._accounted(life) + 1
+        if life.node == self._context.node or first > counter:
             return True
-        registry, first = self._context.registry, self._accounted(life) + 1
-        if registry.is_alive(*life):
-            return False
+        if self._context.registry.is_alive(*life):
+            return not self.ledger.is_claimed(life)
         if self._may_come(life, first, counter):
             return False
         self._name(life, counter)
@@ -211,11 +227,15 @@ class Continuation:
         return max(self.ledger.accounted(life), 0 if delivery is None else delivery.last_delivered(life))
 
     def _name(self, life: Life, last: Counter) -> None:
+        """Without a claim it is accounted for all the same: one that is told of later would name causes after what
+        followed from them."""
         first = self._accounted(life) + 1
-        if first > last or life.node == self._context.node or not self.ledger.met >> life.node & 1:
+        if first > last or life.node == self._context.node:
             return
         self.ledger.learn(life, last)
         self.ledger.account(life, last)
+        if not self.ledger.is_claimed(life):
+            return
         missing = MessageRun(*life, first, last)
         self._context.emit(Gap(self._topic, missing, "published while this node was cut off"))
         self._context.report(self._topic, life, first, last)
@@ -225,14 +245,12 @@ class Continuation:
     def _meet(self, publisher: Life, since: tuple[Since, ...]) -> None:
         """Who did not answer before says since when it knows of the subscription: what it published since is owed."""
         ledger, node = self.ledger, publisher.node
-        if ledger.met >> node & 1:
+        if node in ledger.claims:
             return
-        ledger.met |= 1 << node
         known = [(one.incarnation, one.counter) for one in since if (one.epoch, one.number) >= ledger.begun]
+        known += [(life.incarnation, 1) for life, _ in self._progress() if life.node == node]
         incarnation, counter = min(known, default=(publisher.incarnation, 1))
-        for life, reached in ledger.known.items():
-            if life.node == node and life.incarnation < incarnation:
-                ledger.account(life, reached)
+        ledger.claim(Life(node, incarnation))
         ledger.account(Life(node, incarnation), counter - 1)
 
     def _begin_claims(self) -> None:
@@ -240,9 +258,11 @@ class Continuation:
         ledger, registry = self.ledger, self._context.registry
         if not ledger.is_ready:
             ledger.is_ready = True
+            for life, _ in self._progress():
+                ledger.claim(life)
             for life, start in self._told.items():
                 ledger.account(life, start - 1)
-                ledger.met |= 1 << life.node
+                ledger.claim(life)
             for life, counter in ledger.known.items():
                 if not registry.is_alive(*life) and not self._accounted(life):
                     ledger.account(life, counter)
@@ -252,14 +272,13 @@ class Continuation:
             self._name(life, start - 1)
         registry = self._context.registry
         for life, counter in sorted(self.ledger.known.items()):
-            if life not in self._told and not registry.is_alive(*life):
+            if life not in self._told and life not in self._begun and not registry.is_alive(*life):
                 self._name(life, counter)
 
     def closed(self) -> None:
         """What lives that are over left behind is settled."""
-        delivery, is_closed = self._state.delivery, self._context.is_closed
-        if delivery is not None:
-            self._write_down([(life, last) for life, last in delivery.progress() if is_closed(life)])
+        is_closed = self._context.is_closed
+        self._write_down([(life, last) for life, last in self._progress() if is_closed(life)])
 
     def after_closing(self) -> None:
         self._look_again()
@@ -267,8 +286,7 @@ class Continuation:
     def end(self) -> None:
         """Of the incarnation, or of the subscription: keep what it knew."""
         state = self._state
-        if state.delivery is not None:
-            self._write_down(state.delivery.progress())
+        self._write_down(self._progress())
         if state.counter:
             self.ledger.learn(state.me, state.counter)
             self.ledger.has_published = True
@@ -278,6 +296,10 @@ class Continuation:
             if entry.node != self._context.node:
                 self.ledger.note(entry, self._context.by, state.counter + 1)
                 self.ledger.subscribers[entry.node] = entry
+
+    def _progress(self) -> list[tuple[Life, Counter]]:
+        delivery = self._state.delivery
+        return [] if delivery is None else delivery.progress()
 
     def note_absent(self, counter: Counter) -> None:
         """Subscribers that are held faulty and cannot be addressed: what they miss begins with the next message."""
@@ -289,4 +311,4 @@ class Continuation:
         for life, last in progress:
             self.ledger.learn(life, last)
             self.ledger.account(life, last)
-            self.ledger.met |= 1 << life.node
+            self.ledger.claim(life)

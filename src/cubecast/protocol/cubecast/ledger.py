@@ -24,7 +24,18 @@ FORGOTTEN: Final = 1 << 62
 class Ledger:
     """Of one topic."""
 
-    __slots__ = ("_floor", "begun", "got", "has_published", "is_ready", "known", "met", "noted", "since", "subscribers")
+    __slots__ = (
+        "_floor",
+        "begun",
+        "claims",
+        "got",
+        "has_published",
+        "is_ready",
+        "known",
+        "noted",
+        "since",
+        "subscribers",
+    )
 
     def __init__(self) -> None:
         self.known: dict[Life, Counter] = {}
@@ -34,8 +45,9 @@ class Ledger:
         self.got: dict[Life, Counter] = {}
         """Up to where the subscription, through all lives, was handed what they published, was told that it is missing,
         or has no claim to it."""
-        self.met = 0
-        """Mask of the publishers that know of the subscription: it has a claim to everything else of theirs."""
+        self.claims: dict[NodeId, Incarnation] = {}
+        """The publishers that know of the subscription, and since which life: it has a claim to everything else of that
+        life and later ones, and to nothing of earlier ones, whenever this process hears of those."""
         self.begun: Epoch = (0, 0)
         """With this epoch the subscription began to have claims."""
         self.is_ready = False
@@ -76,6 +88,14 @@ class Ledger:
         if counter > self.got.get(life, 0) and life.incarnation >= self._floor.get(life.node, 0):
             self.got[life] = counter
 
+    def claim(self, life: Life) -> None:
+        """This publisher knows of the subscription, from this life on."""
+        self.claims.setdefault(life.node, life.incarnation)
+
+    def is_claimed(self, life: Life) -> bool:
+        since = self.claims.get(life.node)
+        return since is not None and life.incarnation >= since
+
     def note(self, entry: Entry, incarnation: Incarnation, counter: Counter) -> None:
         """The subscription is known; the next own message is this one."""
         epoch = entry.incarnation, entry.number
@@ -88,7 +108,7 @@ class Ledger:
     def left(self) -> None:
         """The application ended the subscription."""
         self.got.clear()
-        self.met = 0
+        self.claims.clear()
         self.is_ready = False
 
     def reached(self) -> tuple[Reach, ...]:
