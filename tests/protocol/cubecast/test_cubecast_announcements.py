@@ -9,7 +9,7 @@ from cubecast.ids import MessageId
 from cubecast.protocol.cubecast import Cubecast, Parameters
 from cubecast.protocol.cubecast.announcements import Pieces, split
 from cubecast.protocol.cubecast.packets import Settle, SettlePart
-from cubecast.protocol.cubecast.parameters import MOST_MESSAGES
+from cubecast.protocol.cubecast.parameters import MOST_MESSAGES, Timer
 from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.cubecast.vocabulary import Holding, Life, Start
 from cubecast.protocol.effects import Gap, Send
@@ -98,3 +98,27 @@ def test_nodes_may_choose_different_batches():
     assert small.last_delivered("t", 1, 0).counter == 512
     with pytest.raises(BadInput, match="max_batch"):
         Parameters(1, max_batch=MOST_MESSAGES + 1)
+
+
+def parts_to(machine, now):
+    return [one for one in sent(machine.on_timer(now, Timer.RETRY)) if isinstance(one, SettlePart)]
+
+
+def test_what_is_said_again_completes_what_was_said_before():
+    """Else pieces of a later announcement that overtake those of an earlier one would undo it, again and again."""
+    parameters = Parameters(2, founders=0b1111, ids=0b1111, announcement_bytes=1)
+    machine = Cubecast(0, parameters, initial={"t": 0b1111, "u": 0b1111})
+    machine.on_start(0.0)
+    for topic in ("t", "u"):
+        message = Publication(0, (), topic, MessageId(3, 0, 1), (b"x",), b"\x0f", (), START, (), 0)
+        machine.on_packet(0.0, 3, message)
+    machine.on_peer_down(0.0, 3)
+    first, again = parts_to(machine, 1000.0)[:2], parts_to(machine, 2000.0)[:2]
+    assert [part.part for part in first] == [part.part for part in again] == [0, 1]
+    pieces = Pieces()
+    assert pieces.add(0, again[0]) is None
+    whole = pieces.add(0, first[1])
+    assert whole is not None and [holding.topic for holding in whole.holdings] == ["t", "u"]
+
+    machine.on_peer_down(3000.0, 2)
+    assert all(part.version > whole.version for part in parts_to(machine, 3000.0)), "it says something else now"

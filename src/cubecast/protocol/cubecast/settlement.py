@@ -25,7 +25,10 @@ class Settlement:
         self._topics = topics
         self._heard: dict[NodeId, Settle] = {}
         self.version = version
-        """Of the last announcement: only the newest one of a node counts."""
+        """Of the last announcement: only the newest one of a node counts. What is said again keeps its version, or the
+        pieces of a large announcement could overtake those of the one before, and none would ever be complete."""
+        self._said: tuple[tuple[Life, ...], tuple[Holding, ...]] | None = None
+        """What it said."""
         self._announced: tuple[Holding, ...] = ()
         self.pieces = Pieces()
         """Of announcements that are not complete yet."""
@@ -47,7 +50,7 @@ class Settlement:
 
     def receive(self, sender: NodeId, packet: Settle) -> None:
         heard = self._heard.get(sender)
-        if heard is not None and (heard.by, heard.version) >= (packet.by, packet.version):
+        if heard is not None and (heard.by, heard.version) > (packet.by, packet.version):
             return
         self._heard[sender] = packet
         for topic, copy in self._orphans():
@@ -58,17 +61,15 @@ class Settlement:
     def announce(self) -> None:
         """To everybody: our verdicts or what we have changed."""
         self.must_announce = False
-        self.version += 1
         self._announced = self._holdings()
         self._send(tuple(ids_of(self._context.registry.others)), asking=False)
 
     def answer(self, sender: NodeId) -> None:
-        self.version += 1
         self._send((sender,), asking=False)
 
     def echo(self, sender: NodeId, packet: Settle) -> None:
         """A joining node has nothing of anybody and accepts nothing: it agrees with whoever asks."""
-        self.version += 1
+        self.version, self._said = self.version + 1, None
         answer = Settle(self._context.by, (), self.version, False, packet.faulty, ())
         self._context.send((sender,), answer)
 
@@ -78,7 +79,6 @@ class Settlement:
         if self._holdings() != self._announced:
             self.announce()
         slow = [node for node in ids_of(self._context.registry.others) if not self._is_done(node)]
-        self.version += 1
         self._send(tuple(slow), asking=True)
 
     def conclude(self) -> None:
@@ -131,8 +131,10 @@ class Settlement:
             topic.forget_closed()
 
     def _send(self, peers: tuple[NodeId, ...], *, asking: bool) -> None:
-        context = self._context
-        whole = Settle(context.by, context.dead, self.version, asking, context.registry.faulty(), self._holdings())
+        context, faulty, holdings = self._context, self._context.registry.faulty(), self._holdings()
+        if self._said != (faulty, holdings):
+            self.version, self._said = self.version + 1, (faulty, holdings)
+        whole = Settle(context.by, context.dead, self.version, asking, faulty, holdings)
         for packet in split(whole, context.parameters.announcement_bytes):
             context.send(peers, packet)
 
