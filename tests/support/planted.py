@@ -432,7 +432,8 @@ def healed_sides_never_meet() -> AbstractContextManager[object]:
 
 
 def newcomers_relied_upon() -> AbstractContextManager[object]:
-    """Who stands first in a cluster is left to test those behind it, even while it takes no part and tests nobody."""
+    """Who stands first in a cluster is left to test those behind it, even while it takes no part and tests nobody, and
+    newcomers are left to others that may not know them."""
     watched = Detector._watched
     return patch.object(Detector, "_watched", lambda self, others, idle: watched(self, others, 0))
 

@@ -1,10 +1,10 @@
 """Failure detection by VCube testing rounds, with incarnations, forgiving about this node's own slowness.
 
-Each round a node tests, in every cluster, the first member it holds correct, and, where that one does not take part
-yet, the first that does: a newcomer tests nobody, and waits for those behind it itself. Whatever arrives from a peer
-counts as a sign of life. A tested peer that stays silent for the patience is suspected. A round that itself comes late
-says that *this* node stood still: then nobody is suspected and everybody's time starts anew. Besides, one id that is
-not held correct is tested per round, in turn, so that healed partitions meet.
+Each round a node tests, in every cluster, the first member it holds correct that takes part, and all newcomers: a
+newcomer tests no node, and of one that crashed before everybody had heard of it the others in its cluster may not know.
+Whatever arrives from a peer counts as a sign of life. A tested peer that stays silent for the patience is suspected. A
+round that itself comes late says that *this* node stood still: then nobody is suspected and everybody's time starts
+anew. Besides, one id that is not held correct is tested per round, in turn, so that healed partitions meet.
 """
 
 from cubecast.ids import NodeId
@@ -25,7 +25,8 @@ class Detector:
     def round(
         self, now: float, others: int, *, idle: int = 0, joining: bool = False
     ) -> tuple[tuple[NodeId, ...], tuple[NodeId, ...]]:
-        """(whom to test, whom to suspect); `others` are held correct, `idle` those of them that do not take part.
+        """(whom to test, whom to suspect); `others` are held correct, `idle` those of them that do not take part, or
+        that a joining node waits for.
 
         A joining node may start over before its patience ends, and learns anew who there is: it remembers since when
         it waits for each, or it would wait for ever for somebody whom nobody else tests.
@@ -42,11 +43,8 @@ class Detector:
         return (*tested, *self._stranger(others)), suspects
 
     def _watched(self, others: int, idle: int) -> tuple[NodeId, ...]:
-        dimension = self._parameters.dimension
-        first = tuple(children(self._node, dimension, others))
-        if not idle & others:
-            return first
-        return tuple(dict.fromkeys((*first, *children(self._node, dimension, others & ~idle))))
+        first = tuple(children(self._node, self._parameters.dimension, others & ~idle))
+        return (*first, *ids_of(idle & others)) if idle & others else first
 
     def _stranger(self, others: int) -> tuple[NodeId, ...]:
         strangers = list(ids_of(self._parameters.universe & ~others & ~(1 << self._node)))

@@ -54,7 +54,7 @@ class Joining:
     @property
     def is_complete(self) -> bool:
         registry = self._context.registry
-        known = not registry.others & ~self.welcomers and all(registry.is_dead(life) for life in self._agreed)
+        known = not self.silent and all(registry.is_dead(life) for life in self._agreed)
         return self.is_sure and known and self._heard_the_winner
 
     @property
@@ -65,8 +65,13 @@ class Joining:
         return winner is None or self._context.registry.is_dead(winner) or bool(self.welcomers >> winner.node & 1)
 
     @property
+    def silent(self) -> int:
+        """Mask of those that have not welcomed this node."""
+        return self._context.registry.others & ~self.welcomers
+
+    @property
     def missing(self) -> list[NodeId]:
-        return list(ids_of(self._context.registry.others & ~self.welcomers))
+        return list(ids_of(self.silent))
 
     def speaks_for_losers(self, packet: AnyPacket) -> bool:
         """Does its sender hold those faulty whom we gave way to? It has to give way too; joining it undoes nothing."""

@@ -458,7 +458,8 @@ class Cubecast:
     def _round(self, now: float) -> None:
         life = self._life
         context, joining = life.context, life.joining is not None
-        tested, suspects = life.detector.round(now, context.registry.others, idle=life.idle, joining=joining)
+        idle = life.idle if life.joining is None else life.joining.silent
+        tested, suspects = life.detector.round(now, context.registry.others, idle=idle, joining=joining)
         for peer in suspects:
             life.suspect(peer)
         if not joining:
