@@ -11,8 +11,9 @@ from cubecast.errors import BadInput
 from cubecast.experiments.swarm import judge, shrunk, swarm
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.inputs import Publish
-from cubecast.sim.schedule import Schedule
+from cubecast.sim.schedule import Action, Schedule
 from cubecast.sim.swarm import draw
+from cubecast.sim.swarm_run import PATIENCE, run
 from support import planted
 
 
@@ -109,6 +110,16 @@ def test_what_is_promised_without_joins_only_breaks_with_them(protocol, seed):
 def test_a_seed_is_a_schedule():
     assert draw("cubecast", 5) == draw("cubecast", 5)
     assert draw("cubecast", 5) != draw("cubecast", 6)
+
+
+def test_slow_is_not_stuck():
+    """One message at a time over slow links: long after everything is healed a publisher still empties its queue."""
+    queue = (Action(100.0, "publish", 0, "t", messages=80),)
+    settings = {"window": "1", "max_batch": "1", "retry": "2000"}
+    slow = Schedule("cubecast", 1, 4, (0, 1), {"t": (0, 1)}, settings, "constant:600", False, queue, (), ())
+    outcome = run(slow)
+    assert not outcome.stuck, outcome.stuck
+    assert outcome.events[-1].time > slow.heal_at + PATIENCE
 
 
 @pytest.mark.interpreted
