@@ -84,6 +84,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         found = asyncio.run(measure(Path(directory), options.seconds, options.rate))
+    heard = f"{len(found.before):,}, beside who never reads {len(found.during):,}"
+    print(f"messages of the talk that were heard: {heard}: {len(found.during) / len(found.before):.2f}×")
     for share in (0.5, 0.99):
         before, during = found.p(share)
         ratio = f"{during / before:.2f}×"

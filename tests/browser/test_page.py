@@ -7,12 +7,9 @@ import pytest
 from cubecast.addresses import Address
 from support.cluster import cluster
 from support.commands import running_node
-from support.promptness import best_of
 from support.roads import roads
 
 HTTP = Address("127.0.0.1", 0)
-SOON_ENOUGH = 2000
-"""Milliseconds from the death of a process until the page shows it."""
 
 
 def address(node):
@@ -80,35 +77,26 @@ def test_a_protocol_that_is_no_cube_is_drawn_as_the_graph_it_describes(chromium,
     chromium.run(main())
 
 
-def test_a_killed_process_shows_within_two_seconds(chromium):
-    """By the page's own clock: from before the kill to the moment it drew the node as faulty. The best of a few: the
-    machine may be busy with something else."""
-
-    async def watch(page, killed):
-        for number in (1, killed.node):
-            await page.wait_for_selector(node_in("alive", number))
-        before = await page.evaluate("performance.now()")
-        await asyncio.to_thread(killed.kill)
-        await page.wait_for_selector(node_in("suspected", killed.node))
-        shown = await page.evaluate(f"performance.getEntriesByName('node {killed.node} suspected')[0].startTime")
-        await page.wait_for_selector(f"#faults [data-kind='suspected'][data-node='{killed.node}']")
-        assert await page.inner_text("#tiles [data-key='Members'] dd") == f"2 of {killed.node + 1}"
-        await page.wait_for_selector(node_in("alive", 1))
-        return shown - before
+def test_a_killed_process_shows_by_its_connections(chromium):
+    """They end; nobody waits for the patience, which is longer than the test here."""
 
     async def main(http, killed):
         async with chromium.page(f"http://{http}/") as page:
-            return await watch(page, killed)
+            for number in (1, killed.node):
+                await page.wait_for_selector(node_in("alive", number))
+            await asyncio.to_thread(killed.kill)
+            await page.wait_for_selector(node_in("suspected", killed.node))
+            await page.wait_for_selector(f"#faults [data-kind='suspected'][data-node='{killed.node}']")
+            assert await page.inner_text("#tiles [data-key='Members'] dd") == f"2 of {killed.node + 1}"
+            await page.wait_for_selector(node_in("alive", 1))
 
-    def trials():
-        with running_node("--http", "127.0.0.1:0") as first, running_node("--join", first.address):
-            while True:
-                with running_node("--join", first.address) as killed:
-                    yield chromium.run(main(first.http, killed))
-
-    took = best_of(trials(), SOON_ENOUGH)
-    print(f"a killed node was shown after {took:.0f} ms")
-    assert took < SOON_ENOUGH
+    patient = ("--set", "patience=600")
+    with (
+        running_node("--http", "127.0.0.1:0", *patient) as first,
+        running_node("--join", first.address, *patient),
+        running_node("--join", first.address, *patient) as killed,
+    ):
+        chromium.run(main(first.http, killed))
 
 
 def test_held_messages_are_shown_with_what_they_wait_for(chromium):

@@ -1,7 +1,6 @@
 """The JSON that pages are drawn from, asked of living nodes."""
 
 import asyncio
-from time import monotonic
 
 import pytest
 
@@ -12,7 +11,6 @@ from cubecast.protocol.cubecast import inspection
 from support.asking import HTTP, ask, ask_json
 from support.cluster import cluster
 from support.commands import running_node
-from support.promptness import best_of
 from support.running import run
 
 
@@ -63,27 +61,21 @@ def test_topics_and_rates():
     run(main())
 
 
-def test_a_killed_node_shows_within_two_seconds():
-    """With the detection settings nobody changed; the best of a few, because the machine may be busy."""
+def test_a_killed_node_shows_by_its_connections():
+    """They end; nobody waits for the patience, which is longer than the test here."""
 
     async def main(address: str, kill):
-        async with Node(join=[address], http=HTTP) as watcher:
+        async with Node(join=[address], http=HTTP, patience=600.0) as watcher:
             kill()
-            killed = monotonic()
 
             def is_seen(cube):
                 return {one["node"]: one["state"] for one in cube["members"]}[0] in ("disconnected", "suspected")
 
             await sampled(watcher, "/api/cube.json", is_seen)
             await sampled(watcher, "/api/faults.json", lambda said: "suspected" in said["counts"])
-            return monotonic() - killed
 
-    def trials():
-        while True:
-            with running_node("--dimension", 3) as victim:
-                yield run(main(victim.address, victim.kill))
-
-    assert best_of(trials(), 2.0) < 2.0
+    with running_node("--dimension", 3) as victim:
+        run(main(victim.address, victim.kill))
 
 
 def test_a_node_that_left_in_good_order():
