@@ -159,6 +159,8 @@ class Family:
     """How to look into a machine."""
     settles: bool = True
     """Its machines can know subscriptions from the start; if not, a simulation asks for them at time 0."""
+    together: Callable[[Callable[[NodeId], Any], NodeId], None] = lambda machine_of, node: None
+    """What must hold of all machines together, looked at after a step of this node; asserts. Who is gone has None."""
     fifo: bool = False
     """Needs links that keep the order of what is sent."""
     population: Population = field(default_factory=Population)

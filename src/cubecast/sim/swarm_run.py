@@ -120,6 +120,7 @@ def run(
         recorder=_Watching(events, asked),
         coded=schedule.coded,
         careful=careful,
+        together=family.together,
     )
     info = RunInfo(
         f"swarm-{schedule.seed}",

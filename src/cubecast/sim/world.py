@@ -55,6 +55,7 @@ class World(Lives):
         recorder: Recorder | None = None,
         coded: bool = False,
         careful: bool = False,
+        together: Callable[[Callable[[NodeId], Any], NodeId], None] = lambda machine_of, node: None,
         absent: Iterable[NodeId] = (),
     ) -> None:
         super().__init__(nodes, make, absent)
@@ -66,6 +67,7 @@ class World(Lives):
         self._coded = coded
         self._encode, self._decode = codec.encode, codec.decode
         self._careful = careful
+        self._together = together
         self._records_packets = recorder is not None and recorder.packets
         self._records_all = self._records_packets and recorder is not None and not recorder.receptions_only
         self._scheduler = network.scheduler
@@ -156,8 +158,13 @@ class World(Lives):
                 self.statistics.hold(node, packet.topic, arrived, time)
             self._cause = None
             if careful:
-                machines[node].invariants()
+                self._check(node)
         return True
+
+    def _check(self, node: NodeId) -> None:
+        """What holds at each node, and over all of them that are there."""
+        self.machines[node].invariants()
+        self._together(lambda one: None if self.is_gone(one) else self.machines[one], node)
 
     def _call_or_keep(self, event: tuple[Any, ...]) -> None:
         """A scheduled call, or a packet for a node that is not there."""
@@ -324,7 +331,7 @@ class World(Lives):
             del self._timers[key]
             self._apply(node, self._ask(node, Timer(effect.timer)))
             if self._careful:
-                self.machines[node].invariants()
+                self._check(node)
 
         self.at(max(effect.at, self.now), fire)
         token = self._timers[key] = self._scheduler.tie

@@ -432,9 +432,10 @@ class Brisa(Handlers):
 
     def waiting(self) -> list[str]:
         return [
-            f"{key.topic} of {key.root}: {flow.held} messages wait for what is missing after {flow.have}"
+            f"{key.topic} of {key.root}: {flow.held} messages wait for what is missing after {flow.have}, "
+            f"and a neighbour has {flow.lag} more"
             for key, flow in self.flows.items()
-            if flow.held
+            if flow.held or flow.lag
         ]
 
     def invariants(self) -> None:

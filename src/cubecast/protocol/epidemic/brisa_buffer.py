@@ -1,12 +1,16 @@
 """The last messages of a flow, kept for processes that lack some: bounded in messages and in bytes."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice, takewhile
 
 from cubecast.ids import Counter
 
 Batch = tuple[Counter, tuple[bytes, ...]]
 """The counter of its first message, and the messages."""
+SizedBatch = tuple[Counter, tuple[bytes, ...], int]
+"""With its bytes."""
 
 MOST_BATCH = 1 << 16
 """Bytes of messages that travel in one packet; one that is larger travels alone."""
@@ -29,7 +33,7 @@ class Buffer:
         self.bytes = 0
         self._most = most_messages
         self._most_bytes = most_bytes
-        self._batches: deque[tuple[Counter, tuple[bytes, ...], int]] = deque()
+        self._batches: deque[SizedBatch] = deque()
 
     def append(self, first: Counter, payloads: tuple[bytes, ...]) -> None:
         size = sum(map(len, payloads))
@@ -53,18 +57,19 @@ class Buffer:
     def after(self, have: Counter, most_bytes: float) -> Iterator[Batch]:
         """What follows on `have`, the first of it and no more than so many bytes."""
         sent = 0
-        start = len(self._batches)
-        while start and self._batches[start - 1][0] + len(self._batches[start - 1][1]) - 1 > have:
-            start -= 1
-        for place in range(start, len(self._batches)):
-            first, payloads, size = self._batches[place]
+        for first, payloads, size in self._from(have + 1):
             if sent and sent + size > most_bytes:
                 return
             sent += size
             yield first, payloads
 
-    def covering(self, low: Counter, high: Counter) -> list[Batch]:
+    def covering(self, low: Counter, high: Counter) -> list[SizedBatch]:
         """All of these messages, or nothing."""
         if not self._batches or low < self.first:
             return []
-        return [(first, payloads) for first, payloads in self.after(low - 1, float("inf")) if first <= high]
+        return list(takewhile(lambda one: one[0] <= high, self._from(low)))
+
+    def _from(self, low: Counter) -> Iterator[SizedBatch]:
+        """Beginning with the batch that has this message."""
+        start = bisect_left(self._batches, low, key=lambda one: one[0] + len(one[1]) - 1)
+        return islice(self._batches, start, None)

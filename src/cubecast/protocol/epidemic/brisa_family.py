@@ -9,6 +9,7 @@ from cubecast.ids import NodeId, Topic
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Published, Released
 from cubecast.protocol.epidemic.brisa import Brisa, BrisaParameters
+from cubecast.protocol.epidemic.brisa_forest import check_forest
 from cubecast.protocol.epidemic.brisa_inspector import BrisaInspector, OverlayInspector
 from cubecast.protocol.epidemic.brisa_packets import FLOW_PACKETS
 from cubecast.protocol.epidemic.flood import FLOOD_PACKETS, Flood, HyParViewParameters, Overlay
@@ -109,6 +110,7 @@ BRISA = Family(
             "reuse": ("0", "0", "2"),
         },
     ),
+    together=check_forest,
     fifo=True,
     frees=Released,
     largest="buffer_bytes",

@@ -22,8 +22,10 @@ from math import inf
 from typing import Any
 
 from cubecast.ids import Counter, NodeId
-from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer, in_pieces
+from cubecast.protocol.epidemic.brisa_buffer import Buffer, in_pieces
+from cubecast.protocol.epidemic.brisa_early import Early
 from cubecast.protocol.epidemic.brisa_host import Host, Rules
+from cubecast.protocol.epidemic.brisa_late import Lateness
 from cubecast.protocol.epidemic.brisa_packets import (
     MOST_PATH,
     Data,
@@ -42,7 +44,6 @@ PIECE = 1 << 18
 """Bytes sent in one step to a process that is behind: its link may be full after them."""
 PATIENCE_TICKS = 2
 """Without an answer the next candidate is asked."""
-MOST_WAIT, LATE_TICKS = 8, 4
 SURE_TICKS, UNSURE_TICKS = 3, 20
 """How long messages that no process has are waited for, by whether the root said so."""
 
@@ -57,7 +58,8 @@ class Flow:
         self.copies = self.fresh = 0
         """Messages that came, and those of them that were new."""
         self._host = host
-        self._root = flow.root == host.me
+        self._root = flow[1:] == (host.me, host.incarnation)
+        """Of a flow that an earlier life published, the process is a receiver like others."""
         self._metric = 0.0 if self._root else inf
         self._depth = 0
         self._path: Path = (host.me,) if self._root else ()
@@ -67,7 +69,11 @@ class Flow:
         self._off_out: set[NodeId] = set()
         """Who told it not to be fed."""
         self._known: dict[NodeId, Standing] = {}
-        self._early: dict[Counter, tuple[NodeId, Data]] = {}
+        self._early: Early[tuple[NodeId, Data]] = Early(host.buffer_messages, host.buffer_bytes)
+        self._asked_upto: dict[NodeId, Counter] = {}
+        """Up to where messages were fetched from a neighbour since the last tick."""
+        self._served: dict[NodeId, int] = {}
+        """Bytes that a neighbour fetched since the last tick."""
         self.kept = Buffer(host.buffer_messages, host.buffer_bytes)
         self.behind: dict[NodeId, Counter] = {}
         """Processes fed from here that were not sent everything yet, and up to where they were."""
@@ -76,12 +82,8 @@ class Flow:
         self._tried: dict[NodeId, None] = {}
         self._lost: tuple[Counter, int, bool] | None = None
         """Messages that no process asked so far has: up to which, since which tick, and whether the root said so."""
-        self._ahead: dict[NodeId, Counter] = {}
-        self._wait, self._next_switch, self._late_since = 1, 0, 0
-        """Ticks until another neighbour is asked because this process is behind, and when that may be."""
+        self._late = Lateness(have)
         self._ticks = 0
-        self._had, self._moved = have, False
-        """What it had at the last tick, and whether that was more than at the one before."""
 
     # -- what this process says of itself ----------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class Flow:
     @property
     def held(self) -> int:
         """Messages that came before something they follow."""
-        return sum(len(data.payloads) for _, data in self._early.values())
+        return self._early.messages
 
     def standing(self) -> Standing:
         position = Position(self._metric, self._depth, self._path, self._host.own_cost(len(self.children)))
@@ -135,11 +137,11 @@ class Flow:
         self.have = first + len(payloads) - 1
         self._least = self._metric
         self.kept.append(first, payloads)
-        host, root = self._host, self.id.root
+        host = self._host
         host.deliver(self.id, first, payloads)
         ready = []
         for peer in host.neighbours:
-            if peer != sender and peer not in self._off_out and peer != root:
+            if peer != sender and peer not in self._off_out:
                 if peer not in self.behind and not host.is_full(peer):
                     ready.append(peer)
                 else:
@@ -185,29 +187,29 @@ class Flow:
             self.fresh += brought.last - self.have
             self._take(self.have + 1, brought.payloads[self.have + 1 - brought.first :], bringer)
             following = self._next_held()
-        if self._lost is not None and self._lost[0] <= self.have:
-            self._lost = None
+        self._lost = None  # something comes: what is missing now will be asked for anew
 
     def _next_held(self) -> tuple[NodeId, Data] | None:
         """What was held and comes next; what came meanwhile another way is dropped."""
-        while self._early:
-            first = min(self._early)
-            if first > self.have + 1:
-                break
-            sender, held = self._early.pop(first)
-            if held.last > self.have:
-                return sender, held
+        while (held := self._early.pop_upto(self.have + 1)) is not None:
+            if held[1].last > self.have:
+                return held
         return None
 
     def _hold(self, sender: NodeId, data: Data) -> None:
-        self._early[data.first] = (sender, data)
-        while self.held > self._host.buffer_messages:
-            del self._early[max(self._early)]  # the later ones are the more likely to be kept by others for longer
-        self._fetch(sender)
+        """What is missing before it is asked for once: the answer will come, or a tick will ask again."""
+        self._early.hold(data.first, (sender, data), len(data.payloads), sum(map(len, data.payloads)))
+        if self._asked_upto.get(sender, 0) < self._hole_ends:
+            self._asked_upto[sender] = self._hole_ends
+            self._fetch(sender, self._hole_ends)
 
-    def _fetch(self, peer: NodeId) -> None:
-        high = min(self._early, default=self.have + 2) - 1
-        self._host.send(peer, Fetch(self.id, self.have + 1, high, (self._host.me,)))
+    @property
+    def _hole_ends(self) -> Counter:
+        """The last of the messages that are missing before what is held."""
+        return (self._early.first or self.have + 2) - 1
+
+    def _fetch(self, peer: NodeId, upto: Counter) -> None:
+        self._host.send(peer, Fetch(self.id, self.have + 1, upto, (self._host.me,)))
 
     # -- parents -----------------------------------------------------------------------------------------------------
 
@@ -354,9 +356,10 @@ class Flow:
         self._off_out.discard(peer)
         self._known.pop(peer, None)
         self.behind.pop(peer, None)
-        self._ahead.pop(peer, None)
+        self._late.forget(peer)
         self._tried.pop(peer, None)
-        self._early = {first: held for first, held in self._early.items() if held[0] != peer}
+        self._asked_upto.pop(peer, None)
+        self._early.forget(lambda held: held[0] == peer)
         if peer in self.parents:
             self._lose_parent(peer)
         elif peer == self._asking:
@@ -407,18 +410,25 @@ class Flow:
     # -- holes -------------------------------------------------------------------------------------------------------
 
     def on_fetch(self, sender: NodeId, packet: Fetch) -> None:
-        wanted: list[Batch] = self.kept.covering(packet.low, packet.high)
-        back, route = packet.route[-1], packet.route[:-1]
+        """What is kept of it goes back; for what was before that the primary is asked."""
+        low, high, back, route = packet.low, packet.high, packet.route[-1], packet.route[:-1]
+        kept_from = max(low, self.kept.first)
+        wanted = self.kept.covering(kept_from, high)
         if wanted:
+            if self._served.get(sender, 0) > self._host.buffer_bytes:
+                return  # it had as much as is kept, and asks again after a tick
+            self._served[sender] = self._served.get(sender, 0) + sum(size for _, _, size in wanted)
             position = self.standing().position
-            for first, payloads in wanted:
+            for first, payloads, _ in wanted:
                 self._host.send(back, Data(self.id, first, payloads, position, True, route))
-        elif self._root or self.primary in (None, sender) or len(packet.route) >= MOST_ROUTE:
-            self._host.send(back, Lost(self.id, packet.high, self._root, route))
+            high = kept_from - 1
+        if low > high:
+            return
+        if self._root or self.primary in (None, sender) or len(packet.route) >= MOST_ROUTE:
+            self._host.send(back, Lost(self.id, high, self._root, route))
         else:
             assert self.primary is not None
-            onward = Fetch(self.id, packet.low, packet.high, (*packet.route, self._host.me))
-            self._host.send(self.primary, onward)
+            self._host.send(self.primary, Fetch(self.id, low, high, (*packet.route, self._host.me)))
 
     def on_lost(self, sender: NodeId, packet: Lost) -> None:
         if packet.upto <= self.have:
@@ -427,7 +437,7 @@ class Flow:
             self._lost = (packet.upto, self._ticks, packet.sure)
             for peer in self._host.neighbours:
                 if peer != sender:
-                    self._fetch(peer)
+                    self._fetch(peer, packet.upto)
         else:
             upto, since, sure = self._lost
             self._lost = (max(upto, packet.upto), since, sure or packet.sure)
@@ -459,33 +469,22 @@ class Flow:
             return
         if self.primary is None:
             self._consider(sender, standing)
-        if self._ahead.get(sender, 0) > self.have and self._host.rules is Rules.LABEL:
-            self._leave_behind(sender)  # it had this a tick ago, and it has not come
-        elif standing.have <= self.have:
-            self._wait, self._late_since = 1, self._ticks
-        self._ahead[sender] = standing.have
-
-    def _leave_behind(self, sender: NodeId) -> None:
-        """Have this one feed it, too: soon if nothing comes at all. If that did not help, it is this process or all
-        that are slow: wait longer."""
-        is_fed = self._moved and self._ticks - self._late_since < LATE_TICKS
-        if self._ticks >= self._next_switch and not is_fed:
+        if self._late.turns_to(sender, standing.have, self.have) and self._host.rules is Rules.LABEL:
+            if sender not in self._off_in and not self._late.moved:
+                self._fetch(sender, standing.have)  # it feeds this process, and began itself behind what is missing
             self._start(sender)
-            self._next_switch, self._wait = self._ticks + self._wait, min(MOST_WAIT, 2 * self._wait)
 
     def tick(self) -> None:
         self._ticks += 1
-        self._moved, self._had = self.have > self._had, self.have
+        self._asked_upto.clear()
+        self._served.clear()
+        self._late.tick(self.have)
         self._give_up()
         if self._early and self.primary is not None:
-            self._fetch(self.primary)
+            self._fetch(self.primary, self._hole_ends)
         if self._asking is not None and self._ticks - self._asked_at >= PATIENCE_TICKS:
             self._repair()
         elif self.primary is None and not self._root and self._asking is None:
             self._tried.clear()
             self.orphan = False if any(self._eligible(peer) for peer in self._host.neighbours) else self.orphan
             self._repair()
-
-    def parent_label(self) -> tuple[Counter, float]:
-        """For tests that check that labels get better towards the root."""
-        return self.have, self._least

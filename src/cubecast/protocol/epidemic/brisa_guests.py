@@ -11,8 +11,9 @@ everywhere while the overlay is connected, also when the carrying tree is just b
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from cubecast.ids import Counter, NodeId
-from cubecast.protocol.epidemic.brisa_buffer import Buffer, in_pieces
+from cubecast.ids import Counter, Incarnation, NodeId
+from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer, in_pieces
+from cubecast.protocol.epidemic.brisa_early import Early
 from cubecast.protocol.epidemic.brisa_flow import PIECE, Flow
 from cubecast.protocol.epidemic.brisa_packets import FlowId, GuestData, GuestFetch, GuestsAlive
 
@@ -22,6 +23,7 @@ MOST_GUESTS = 64
 
 class Host(Protocol):
     me: NodeId
+    incarnation: Incarnation
     buffer_messages: int
     buffer_bytes: int
     flows: dict[FlowId, Flow]
@@ -45,8 +47,10 @@ class Guest:
         self.carrier = carrier
         self.have = have
         self.kept = Buffer(host.buffer_messages, host.buffer_bytes)
-        self.early: dict[Counter, tuple[bytes, ...]] = {}
+        self.early: Early[Batch] = Early(host.buffer_messages, host.buffer_bytes)
         self.ahead: dict[NodeId, Counter] = {}
+        self.fetched: dict[NodeId, Counter] = {}
+        """What this process had when it asked a neighbour for what follows on it."""
 
 
 class Guests:
@@ -92,15 +96,18 @@ class Guests:
         guest = self._known(packet.flow, packet.carrier, packet.first - 1)
         if guest is None or packet.last <= guest.have or not packet.payloads:
             return
-        guest.early[packet.first] = packet.payloads
-        if len(guest.early) > self._host.buffer_messages:
-            del guest.early[max(guest.early)]
-        while guest.early and min(guest.early) <= guest.have + 1:
-            first = min(guest.early)
-            payloads = guest.early.pop(first)[guest.have + 1 - first :]
-            if payloads:
-                self._take(packet.flow, guest, payloads, sender)
-        if guest.early:
+        batch = packet.first, packet.payloads
+        arrived: Batch | None = batch
+        if packet.first > guest.have + 1:
+            guest.early.hold(packet.first, batch, len(packet.payloads), sum(map(len, packet.payloads)))
+            arrived = None
+        while arrived is not None:
+            first, payloads = arrived
+            if new := payloads[guest.have + 1 - first :]:
+                self._take(packet.flow, guest, new, sender)
+            arrived = guest.early.pop_upto(guest.have + 1)
+        if guest.early and guest.fetched.get(sender) != guest.have:
+            guest.fetched[sender] = guest.have
             self._host.send(sender, GuestFetch(packet.flow, guest.have))
 
     def on_fetch(self, sender: NodeId, packet: GuestFetch) -> None:
@@ -123,7 +130,7 @@ class Guests:
             was_ahead = guest.ahead.get(sender, 0) > guest.have
             guest.ahead[sender] = have
             if was_ahead and have > guest.have:
-                if kept_from > guest.have + 1 and key.root != self._host.me:
+                if kept_from > guest.have + 1 and key[1:] != (self._host.me, self._host.incarnation):
                     # It had them all along, and they did not come: they are not to be had from it any more.
                     self._host.report_gap(key, guest.have + 1, kept_from - 1)
                     guest.have = kept_from - 1
@@ -132,3 +139,4 @@ class Guests:
     def link_down(self, peer: NodeId) -> None:
         for guest in self.all.values():
             guest.ahead.pop(peer, None)
+            guest.fetched.pop(peer, None)

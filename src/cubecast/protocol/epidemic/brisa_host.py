@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Protocol
 
-from cubecast.ids import Counter, NodeId
+from cubecast.ids import Counter, Incarnation, NodeId
 from cubecast.protocol.epidemic.brisa_packets import FlowId, Position
 
 
@@ -17,6 +17,7 @@ class Host(Protocol):
     """What a flow needs of its process."""
 
     me: NodeId
+    incarnation: Incarnation
     parents_wanted: int
     buffer_messages: int
     buffer_bytes: int
