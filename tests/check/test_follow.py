@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cubecast.check import check_trace
+from cubecast.check.follow import journals
 from cubecast.check.follow.follower import Follower
 from cubecast.check.mutate import MUTATORS, Study
 from cubecast.check.verdict import Verdict
@@ -78,6 +79,12 @@ def test_the_checkers_verdict_and_witness_at_any_moment(tmp_path):
     assert len(compare(range(60), tmp_path, drawn)) > 5, "kinds of violations"
     assert set(compare(range(1000, 1015), tmp_path, clean)) == {"nothing"}
     assert len(compare(range(2000, 2050), tmp_path, mutated)) > 5
+
+
+def test_journals_are_read_in_pieces(tmp_path, monkeypatch):
+    """Of a few lines each, the first time and when a suspicion is looked into."""
+    monkeypatch.setattr(journals, "AT_ONCE", 300)
+    assert len(compare(range(60, 80), tmp_path, drawn)) > 3, "kinds of violations"
 
 
 @pytest.mark.slow

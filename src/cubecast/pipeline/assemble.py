@@ -1,7 +1,7 @@
 """Pass 1, on the driver: the logs' summaries of each run become its message tables."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,11 +93,7 @@ def assemble(summary: RunSummary) -> None:
     tables = _Assembly(summary.logs, np.arange(len(summary.logs)))
     topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
     before = tables.happened_before(list(topics.values()))
-    for table in topics.values():
-        position = np.full(len(before.process_of), -1)
-        position[table.number] = np.arange(len(table))
-        inside = position[before.order]
-        table.order = inside[inside >= 0]
+    _order(topics.values(), before)
     if len(before.order) < len(before.process_of):
         summary.circle = topics
         return
@@ -113,12 +109,18 @@ def assemble_by_process(summary: RunSummary) -> RunMessages:
     tables = _Assembly(summary.logs, processes(summary.logs))
     topics = {name: tables.topic(place) for place, name in enumerate(tables.names)}
     before = tables.happened_before(list(topics.values()))
-    for table in topics.values():
-        position = np.full(len(before.process_of), -1)
-        position[table.number] = np.arange(len(table))
-        inside = position[before.order]
-        table.order = inside[inside >= 0]
+    _order(topics.values(), before)
     return RunMessages(topics, before, frozenset())
+
+
+def _order(tables: Iterable[TopicMessages], before: HappenedBefore) -> None:
+    """Of each topic's messages, that of the run. Their places are looked up: topics may be as many as publications."""
+    place = np.full(len(before.process_of), -1)
+    place[before.order] = np.arange(len(before.order))
+    for table in tables:
+        places = place[table.number]
+        by_place = np.argsort(places, kind="stable")
+        table.order = by_place[np.count_nonzero(places < 0) :]
 
 
 class _Assembly:
@@ -136,6 +138,9 @@ class _Assembly:
         self.log_of = np.repeat(np.arange(len(logs)), sizes)
         self.process = process
         """Per log, the process whose history it is part of: program order runs on through its logs."""
+        self.process_by_key = dict(zip(self.keys.tolist(), process.tolist(), strict=True))
+        self.process_of = process[self.log_of]
+        """Per publication."""
         self.publish_seq = self._flat("publish_seq")
         self.publish_digest = self._flat("publish_digest")
         self.texts = sorted({text for log in logs for text in log.attributes})
@@ -207,11 +212,10 @@ class _Assembly:
         rank = table.rank(self.cause_key[here])
         slot = table.slots(rank, counter)
         published = slot >= 0
-        process_of = self.process[self.log_of]
-        followed = published & (np.append(process_of, -1)[delivered_for] == process)
+        followed = published & (self._process_of(delivered_for) == process)
         self._edges.append((delivered_for[followed], table.number[slot[followed]]))
         owner = np.searchsorted(table.number, delivered_for)
-        useful = np.append(process_of[table.number], -1)[owner] == process
+        useful = np.append(self.process_of[table.number], -1)[owner] == process
         own = np.append(table.publisher_of, -1)[owner] == rank
         useful &= ~(own & (counter < np.append(table.counter_of, 0)[owner]))
         own_owner, own_rank, own_counter = self._earlier_lives(table)
@@ -224,9 +228,16 @@ class _Assembly:
         table.cause_start = groups(owner[top], len(table))
         table.cause_publisher, table.cause_counter = rank[top], counter[top]
 
+    def _process_of(self, publications: Ints) -> Ints:
+        """−1 behind the last one."""
+        if not len(self.process_of):
+            return np.full(len(publications), -1)
+        known = np.minimum(publications, len(self.process_of) - 1)
+        return np.where(publications < len(self.process_of), self.process_of[known], -1)
+
     def _earlier_lives(self, table: TopicMessages) -> tuple[Ints, Ints, Ints]:
         """A process's first message in a life follows its last one in the life before: (slot, publisher, counter)."""
-        process = dict(zip(self.keys.tolist(), self.process.tolist(), strict=True))
+        process = self.process_by_key
         found: list[tuple[int, int, int]] = []
         last: tuple[int, int] | None = None
         for rank, (key, count) in enumerate(zip(table.publishers.tolist(), table.count.tolist(), strict=True)):
@@ -276,7 +287,7 @@ class _Assembly:
         owner, cause = owner[by_owner], cause[by_owner]
         start = groups(owner, len(self.log_of))
         first = np.append(np.flatnonzero(np.diff(self.process, prepend=-1)), len(self.logs))
-        base, process_of = self.base[first], self.process[self.log_of]
+        base, process_of = self.base[first], self.process_of
         order = causal_order(base, start, cause, process_of)
         return HappenedBefore(
             self.keys, self.process, self.base, base, self.publish_seq, process_of, order, start, cause

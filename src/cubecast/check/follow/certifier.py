@@ -14,6 +14,7 @@ from cubecast.check.follow.topics import FollowedMessage, FollowedSubscription, 
 from cubecast.trace.schema import Kind
 
 ENDS = (Kind.STOP, Kind.CRASH, Kind.QUIESCENT)
+DELIVER = str(Kind.DELIVER)
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,23 @@ class Certifier:
     def _take(self, node: Node, line: list[Any]) -> None:
         kind, node.time, *values = line
         many = 1
+        if kind == DELIVER and len(values) >= 5:  # nearly every line is one
+            topic, source, incarnation, first, many, *told = values
+            self._deliver(node, topic, (source, incarnation), first, many, told[0] if told else None)
+        else:
+            many = self._take_other(node, kind, values)
+        if node.has_ended and kind not in (*ENDS, Kind.START):
+            for topic in self.topics:
+                self._suspect(topic, node, f"says {kind} after its end")
+        node.rows += many
+        self.rows += many
+
+    def _take_other(self, node: Node, kind: str, values: list[Any]) -> int:
+        """How many rows it is."""
         match kind, values:
-            case Kind.DELIVER, [topic, source, incarnation, first, count, *told]:
-                self._deliver(node, topic, (source, incarnation), first, count, told[0] if told else None)
-                many = count
             case Kind.PUBLISH, [topic, first, count, _, *told]:
                 self._publish(node, topic, first, count, told[0] if told else None)
-                many = count
+                return int(count)
             case Kind.START, [incarnation, *_]:
                 self._start(node, incarnation)
             case "base", [published, *_]:
@@ -106,11 +117,7 @@ class Certifier:
             case ((Kind.STOP | Kind.CRASH | Kind.QUIESCENT), _):
                 node.has_ended = True
                 self._end(node, kind)
-        if node.has_ended and kind not in (*ENDS, Kind.START):
-            for topic in self.topics:
-                self._suspect(topic, node, f"says {kind} after its end")
-        node.rows += many
-        self.rows += many
+        return 1
 
     def _topic(self, name: str) -> FollowedTopic:
         found = self.topics.get(name)
@@ -188,11 +195,14 @@ class Certifier:
         self._learn(log, told, publisher, first, last)
 
     def _learn(self, log: LogTopic, told: FollowedMessage, publisher: Publisher, first: int, last: int) -> None:
-        for cause, counter in told.causes(log.past.get(publisher, 0), last):
-            log.learn(cause, counter)
-        log.learn(publisher, last)
+        past, new = log.past, log.new
+        for cause, counter in told.causes(past.get(publisher, 0), last):
+            if counter > past.get(cause, 0):
+                past[cause] = new[cause] = counter
+        if last > past.get(publisher, 0):
+            past[publisher] = new[publisher] = last
         begin, end = log.delivered.get(publisher, (first, last))
-        log.delivered[publisher] = min(begin, first), max(end, last)
+        log.delivered[publisher] = (first if first < begin else begin), (last if last > end else end)
 
     def _check(
         self,

@@ -15,16 +15,17 @@ from cubecast.trace.reader import Trace
 
 def examine(journals: Journals, info: RunInfo, topics: Collection[str] | None) -> Report:
     """Of all topics without any named. Places in the report are those of the whole logs."""
-    told = list(journals.read_again())
     known: dict[tuple[int, int], Any] = {}
-    for node, files in told:
+    for node, files in journals.read_again():
         known |= windows(node, (line for _, lines in files for line in lines))
     restriction = Restriction(known) if is_partial(known) else None
     if restriction is not None:
         info = replace(info, promises=tuple(one for one in info.promises if one not in NOT_DECIDABLE))
     places: dict[tuple[int, int], list[int]] = {}
     events = [
-        event for node, files in told for event in _restricted(unfolded(node, files), topics, places, restriction)
+        event
+        for node, files in journals.read_again()
+        for event in _restricted(unfolded(node, files), topics, places, restriction)
     ]
     report = check_trace(Trace(info, events), info.promises)
     return replace(report, violations=tuple(_placed(one, places) for one in report.violations))

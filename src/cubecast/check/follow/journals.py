@@ -45,6 +45,15 @@ class _Tail:
             self.has_ended, self.time = lines[-1][0] in ENDS, lines[-1][1]
         return lines
 
+    def read_again(self) -> Iterator[list[Any]]:
+        """Piece by piece: a journal may be larger than memory."""
+        left, torn = self.offset, b""
+        with self.path.open("rb") as file:
+            while left and (data := file.read(min(AT_ONCE, left))):
+                left -= len(data)
+                whole, end, torn = (torn + data).rpartition(b"\n")
+                yield from _decode(whole + end)
+
 
 class Journals:
     """Those of a run, in one directory or in several."""
@@ -82,10 +91,10 @@ class Journals:
                         tail.path = path
                         self.lost.append(path.name)
 
-    def read_again(self) -> Iterator[tuple[int, list[tuple[Path, list[list[Any]]]]]]:
+    def read_again(self) -> Iterator[tuple[int, list[tuple[Path, Iterator[list[Any]]]]]]:
         """All that was read so far, node by node: from the disk, since it is not kept."""
         for node, tails in self._tails.items():
-            yield node, [(tail.path, _decode(tail.path.read_bytes()[: tail.offset])) for tail in tails if tail.offset]
+            yield node, [(tail.path, tail.read_again()) for tail in tails if tail.offset]
 
     @property
     def size(self) -> int:

@@ -4,9 +4,10 @@ Of each publisher the causes of its publications are kept as what each adds to t
 subscription has passed is forgotten, its causes joined into one vector.
 """
 
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 Publisher: TypeAlias = tuple[int, int]
@@ -24,6 +25,9 @@ class Line(NamedTuple):
     digests: list[int] | None
 
 
+_LAST = attrgetter("last")
+
+
 @dataclass(slots=True)
 class FollowedMessage:
     """What a publisher said on the topic."""
@@ -33,37 +37,46 @@ class FollowedMessage:
     """What all that is forgotten depended on."""
     forgotten: int = 0
     """Up to this counter."""
-    lines: deque[Line] = field(default_factory=deque)
+    lines: list[Line] = field(default_factory=list)
+    """Without holes, in the order of their counters."""
     failed: list[tuple[int, int]] = field(default_factory=list)
+
+    def between(self, after: int, upto: int) -> list[Line]:
+        """Those with messages behind `after`, up to `upto`; found by halving, because a slow reader makes them many."""
+        begin = bisect_right(self.lines, after, key=_LAST)
+        end = begin + 1
+        while end < len(self.lines) and self.lines[end].first <= upto:
+            end += 1
+        found = self.lines[begin:end]
+        return found if found and found[0].first <= upto else []
 
     def causes(self, after: int, upto: int) -> Iterator[tuple[Publisher, int]]:
         """What messages behind `after`, up to `upto`, depend on; what the first ones do, at least."""
         if after < self.forgotten:
             yield from self.base.items()
-        for line in self.lines:
-            if line.first > upto:
-                return
-            if line.last > after:
-                yield from line.adds
+        for line in self.between(after, upto):
+            yield from line.adds
 
     def digests(self, first: int, last: int) -> list[int] | None:
         """None where not all of them are known any more."""
         found: list[int] = []
-        for line in self.lines:
-            if line.last >= first and line.first <= last:
-                if line.digests is None:
-                    return None
-                begin, end = max(0, first - line.first), min(line.last, last) - line.first + 1
-                found += line.digests if (begin, end) == (0, len(line.digests)) else line.digests[begin:end]
+        for line in self.between(first - 1, last):
+            if line.digests is None:
+                return None
+            begin, end = max(0, first - line.first), min(line.last, last) - line.first + 1
+            if end - begin == last - first + 1 == len(line.digests):
+                return line.digests
+            found += line.digests[begin:end]
         return found if len(found) == last - first + 1 else None
 
     def forget(self, upto: int) -> None:
-        while self.lines and self.lines[0].last <= upto:
-            line = self.lines.popleft()
+        passed = bisect_right(self.lines, upto, key=_LAST)
+        for line in self.lines[:passed]:
             self.forgotten = line.last
             for publisher, counter in line.adds:
                 if counter > self.base.get(publisher, 0):
                     self.base[publisher] = counter
+        del self.lines[:passed]
 
 
 @dataclass(slots=True)
