@@ -14,7 +14,7 @@ from typing import Any
 
 from cubecast import Gap, Node
 from cubecast.errors import NotDurable
-from cubecast.log import reading
+from cubecast.log import history
 from cubecast.net.links.loop import run
 
 MESSAGES = 400
@@ -51,7 +51,7 @@ async def write(data: Path, how: str) -> None:
                 await recovered(node)
             if how == "clock" and number in (100, 200, 300):
                 jump = {100: -86_400.0, 200: 86_400.0, 300: 0.0}[number]
-                reading.time = lambda jump=jump: time.time() + jump  # type: ignore[attr-defined]
+                history.time = lambda jump=jump: time.time() + jump  # type: ignore[attr-defined]
             try:
                 await node.publish("t", f"{number} ".ljust(SIZE, ".").encode(), wait="durable", timeout=5)
                 say("durable", number)

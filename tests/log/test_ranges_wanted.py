@@ -8,7 +8,7 @@ import pytest
 from cubecast import Node, connect
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import pack
 from cubecast.log.store import Store
 from cubecast.net.port import ranges

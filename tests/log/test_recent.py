@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from cubecast.ids import MessageId
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import pack
 from support.memory_log import MemoryLog
 

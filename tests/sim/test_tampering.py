@@ -11,12 +11,10 @@ from cubecast.protocol.cubecast.vocabulary import Entry
 from cubecast.protocol.effects import Send, SetTimer
 from cubecast.protocol.inputs import Publish, Subscribe, Unsubscribe
 from cubecast.protocol.inputs import Timer as Due
-from cubecast.sim.fault_injection import _fate
+from cubecast.sim.fault_injection import Tampered, _fate
 from cubecast.sim.faults import Half, parse_faults
-from cubecast.sim.schedule import Schedule
-from cubecast.sim.shrink import shrink
+from cubecast.sim.schedule import Schedule, shrink
 from cubecast.sim.swarm import draw
-from cubecast.sim.tampering import Tampered
 
 ALL = 0b1111
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.local_port import LocalPort
 from cubecast.net.port.port import GapNotice, Logged

@@ -16,9 +16,8 @@ from cubecast.experiments import beyond_promises as beyond
 from cubecast.experiments.tally import Reached
 from cubecast.protocol.families import find
 from cubecast.sim.faults import Partition
-from cubecast.sim.schedule import Schedule
+from cubecast.sim.schedule import Schedule, shrink
 from cubecast.sim.script import scenario
-from cubecast.sim.shrink import shrink
 from cubecast.sim.swarm import draw
 from cubecast.sim.swarm_run import Outcome, Wrap, run
 from cubecast.trace.reader import Trace

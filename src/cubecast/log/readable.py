@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import Topic
+from cubecast.log.load import NOTHING, LoggedTopic
 from cubecast.log.pending import Pending
 from cubecast.log.reader import Reader
 from cubecast.log.record import Cut, Damage, Entry, Record, Run
-from cubecast.log.topic_state import NOTHING, LoggedTopic
 from cubecast.log.writer import Writer
 
 log = logging.getLogger(__name__)

@@ -21,11 +21,10 @@ from cubecast.log.adoption import Tail, look_behind, numbers_behind, rebuild
 from cubecast.log.damage import lost_batches
 from cubecast.log.index import Hole, Index
 from cubecast.log.ledger import Ledger
-from cubecast.log.load import Held, load
+from cubecast.log.load import Held, LoggedTopic, load
 from cubecast.log.marks import Marks, Witness, prepare, read_witness
 from cubecast.log.schema import DATABASE, MARKS, UNREADABLE, open_to_write, set_aside
 from cubecast.log.segments import Segments, segment_numbers, segment_path, sync_directory
-from cubecast.log.topic_state import LoggedTopic
 
 IDENTITY = "log.id"
 _name = re.compile(r"[0-9a-f]{32}\n")

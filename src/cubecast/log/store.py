@@ -23,12 +23,12 @@ from cubecast.errors import Closed, NotDurable
 from cubecast.ids import MessageId, Topic
 from cubecast.log.damage import fitting
 from cubecast.log.ledger import Ledger
+from cubecast.log.load import LoggedTopic
 from cubecast.log.pending import Pending
 from cubecast.log.readable import ReadableLog
 from cubecast.log.record import Damage, Entry, Packed, Record, make_tuple, pack
 from cubecast.log.recovery import Opened, open_log
 from cubecast.log.retention import Janitor, Kept, Limits
-from cubecast.log.topic_state import LoggedTopic
 from cubecast.log.writer import Writer
 
 log = logging.getLogger(__name__)

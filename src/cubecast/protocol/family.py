@@ -117,13 +117,13 @@ class Nemesis:
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Parameters that are drawn among these values."""
     full: bool = False
-    """It takes everything: dense worlds with interests, sometimes with the settings of live nodes, and plots."""
+    """It takes everything: dense worlds with interests, sometimes with the settings of live nodes, and sequences."""
     live: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What nodes outside simulations have by default, a second counted as 1000 u.t."""
-    plots: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    """Rows of events that are played in some worlds (`sim.plots`), by name, each with the parameters that it needs."""
+    sequences: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Rows of events that are played in some worlds (`sim.sequences`), by name, each with the parameters it needs."""
     pace: Mapping[str, str] = field(default_factory=dict)
-    """Parameters in every plot."""
+    """Parameters in every sequence."""
     silenced: tuple[str, ...] = ()
     """Kinds of packets by which a node says that it suspects another."""
     forwarders: Callable[[tuple[NodeId, ...]], Sequence[tuple[NodeId, NodeId, NodeId]]] = lambda nodes: ()

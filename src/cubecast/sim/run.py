@@ -11,7 +11,7 @@ from cubecast.ids import NodeId
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.family import Family
 from cubecast.protocol.inputs import Crosspost
-from cubecast.sim import churn, fault_injection, workload
+from cubecast.sim import fault_injection, workload
 from cubecast.sim.config import SimConfig
 from cubecast.sim.delays import parse_delay
 from cubecast.sim.faults import parse_faults
@@ -20,8 +20,8 @@ from cubecast.sim.randomness import stream
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import Coming, Contacts, begin_subscribed, machines, parse_churn, parse_roles
 from cubecast.sim.statistics import report
-from cubecast.sim.subscription_table import read_subscriptions
 from cubecast.sim.windows import sets_timers
+from cubecast.sim.workload import read_subscriptions
 from cubecast.sim.world import World
 from cubecast.trace.event import Event, RunInfo
 from cubecast.trace.writer import TraceWriter
@@ -130,7 +130,9 @@ def prepare(config: SimConfig, recorder: Recorder | None = None, *, careful: boo
     _install_coming(config, family, world, contacts, members, absent)
     if config.churn_session is not None:
         for topic in topics.names:
-            churn.install(world, topic, config.churn_session, config.window, stream(config.seed, "churn", topic))
+            workload.replace_leavers(
+                world, topic, config.churn_session, config.window, stream(config.seed, "churn", topic)
+            )
     return Simulation(config, family, world, publishers)
 
 

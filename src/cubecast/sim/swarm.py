@@ -13,14 +13,14 @@ from cubecast.protocol.family import Nemesis
 from cubecast.sim.drawn_faults import draw_faults
 from cubecast.sim.drawn_load import draw_actions, returns
 from cubecast.sim.faults import Suspect
-from cubecast.sim.plots import draw_settings, play
 from cubecast.sim.randomness import stream
 from cubecast.sim.schedule import Schedule
+from cubecast.sim.sequences import draw_settings, play
 
 PHASE = 2000.0
 """Faults begin within it."""
 HEAL_AT = 3500.0
-PLOT = 0.25
+SEQUENCE = 0.25
 SIZES = (4, 8, 8, 8, 8, 16, 16, 16, 16, 32)
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200", "uniform:1:600", "planetlab")
 
@@ -58,7 +58,7 @@ def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
         coded=rng.random() < 0.1,
         epilogue=2 if nemesis.full else 0,
     )
-    if nemesis.full and rng.random() < PLOT:
+    if nemesis.full and rng.random() < SEQUENCE:
         schedule = play(rng, schedule, nemesis)
     return schedule
 

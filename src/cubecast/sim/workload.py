@@ -1,14 +1,15 @@
-"""Who publishes what when. A workload is data; `install` turns it into scheduled calls on a world."""
+"""Who publishes what when, who subscribes. A workload is data; `install` turns it into scheduled calls on a world."""
 
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
 from cubecast.errors import BadInput
-from cubecast.ids import NodeId
+from cubecast.ids import NodeId, Topic
 from cubecast.protocol.effects import Deliver
 from cubecast.sim.world import World
 
@@ -168,3 +169,57 @@ def _respond(
             world.at(now + pause, world.publish, node, topic, (payload,))
 
     world.on_deliver = answer
+
+
+# Subscribers that come and go: every leaver is replaced by a random outsider, so their number stays (§5.6.6).
+
+
+def replace_leavers(world: World, topic: str, session_mean: float, until: float, rng: Random) -> None:
+    """Exponential session times of this mean; nobody leaves after `until`."""
+
+    def schedule_leave(node: NodeId) -> None:
+        time = world.now + rng.expovariate(1 / session_mean)
+        if time < until:
+            world.at(time, leave, node)
+
+    def leave(node: NodeId) -> None:
+        if world.unsubscribe(node, topic):
+            replace(node)
+        else:
+            schedule_leave(node)
+
+    def replace(leaver: NodeId) -> None:
+        outsiders = [other for other in world.nodes if topic not in world.subscriptions[other] and other != leaver]
+        newcomer = rng.choice(outsiders)
+        if world.subscribe(newcomer, topic):
+            schedule_leave(newcomer)
+        elif world.now < until:  # that one is still leaving: another one, a little later
+            world.at(world.now + 1.0, replace, leaver)
+
+    if all(topic in world.subscriptions[node] for node in world.nodes):
+        raise BadInput("churn needs nodes that do not subscribe, to replace the leavers; lower the subscribers")
+    for node in world.nodes:
+        if topic in world.subscriptions[node]:
+            schedule_leave(node)
+
+
+# Who subscribes to what, from a table that `cubecast workload` made: columns `user` and `topic`.
+
+
+def read_subscriptions(path: Path, nodes: int) -> dict[Topic, list[NodeId]]:
+    """Users are nodes in the order of their names; topics by their number of subscribers, the largest first."""
+    import pyarrow.parquet  # here, because most simulations need no table
+    from pyarrow import ArrowException
+
+    try:
+        table = pyarrow.parquet.read_table(path, columns=["user", "topic"])
+    except (OSError, ArrowException) as error:
+        raise BadInput(f"{path} is no table of subscriptions (columns user and topic): {error}") from None
+    users = sorted(set(table["user"].to_pylist()))
+    if len(users) > nodes:
+        raise BadInput(f"{path} has {len(users)} users for {nodes} nodes; give --nodes {len(users)} or more")
+    place = {user: node for node, user in enumerate(users)}
+    members: dict[Topic, set[NodeId]] = {}
+    for user, topic in zip(table["user"].to_pylist(), table["topic"].to_pylist(), strict=True):
+        members.setdefault(str(topic), set()).add(place[user])
+    return {topic: sorted(members[topic]) for topic in sorted(members, key=lambda one: (-len(members[one]), one))}

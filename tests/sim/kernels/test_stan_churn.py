@@ -8,7 +8,7 @@ from cubecast.protocol.epidemic.stan import Stan
 from cubecast.protocol.epidemic.stan_packets import Adopt, Given, Member, Seek
 from cubecast.sim.kernels import stan_kernel as kernel
 from cubecast.sim.kernels import stan_members
-from cubecast.sim.kernels.stan_churn import ChangingOverlays
+from cubecast.sim.kernels.stan import ChangingOverlays
 from sim.kernels.test_stan_kernel import WORLDS, Mirror, Told
 
 

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from cubecast.experiments.live_faults.member import Member, Reader, resident, serve
 from cubecast.ids import MessageId, Topic
-from cubecast.log import reading
+from cubecast.log import history
 from cubecast.net.links.loop import run
 from cubecast.net.live_node import LiveNode
 from cubecast.net.port.port import COMPLETE, GapNotice, Logged, Run
@@ -95,7 +95,7 @@ class Application(Member):
 
     async def _do_jump(self, seconds: float) -> None:
         """The wall clock of this process is set, as far as the node looks at it."""
-        reading.time = lambda: time.time() + seconds  # type: ignore[attr-defined]
+        history.time = lambda: time.time() + seconds  # type: ignore[attr-defined]
 
     async def _do_sync_fails(self, fails: bool) -> None:
         """The disk refuses to promise anything."""

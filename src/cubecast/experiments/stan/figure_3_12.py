@@ -8,7 +8,7 @@ from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.point import average, universe_of
-from cubecast.sim.kernels.stan_churn import ChangingOverlays
+from cubecast.sim.kernels.stan import ChangingOverlays
 
 FACTORS = (1, 4, 16)
 ROUNDS, CONVERGED = 60, 10

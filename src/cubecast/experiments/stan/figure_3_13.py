@@ -8,8 +8,7 @@ from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.point import average, universe_of
-from cubecast.sim.kernels.stan import Overlays
-from cubecast.sim.kernels.stan_churn import ChangingOverlays
+from cubecast.sim.kernels.stan import ChangingOverlays, Overlays
 
 WAVES, ROUNDS_BETWEEN, LAST = 5, 10, 70
 

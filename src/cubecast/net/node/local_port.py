@@ -5,7 +5,7 @@ from typing import Any
 
 from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.net.node.channels import Channels
 from cubecast.net.node.durable.producers import Producers
 from cubecast.net.node.durable.recorder import Recorder

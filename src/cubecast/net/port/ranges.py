@@ -15,7 +15,7 @@ import msgspec
 from cubecast.errors import BadInput, DamagedLog, Forgotten
 from cubecast.headers import attributes_of
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import Cut, Entry, encode_block, list_in, messages_in
 from cubecast.net.port.chunks import MESSAGE_OVERHEAD, runs
 from cubecast.net.port.since import PublisherCut, from_cut, oldest_known

@@ -52,7 +52,7 @@ _DRAWN = {
 }
 _PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "direct": "0", "detection": "driver"}
 """Nothing is sent again during the decisive moments, nothing waits to be sent, and everything goes along trees."""
-_PLOTS: dict[str, dict[str, tuple[str, ...]]] = {
+_SEQUENCES: dict[str, dict[str, tuple[str, ...]]] = {
     "last_words": {},
     "secret": {},
     "rumour": {},
@@ -130,7 +130,7 @@ CUBECAST = Family(
         full=True,
         settings=_DRAWN,
         live=_LIVE,
-        plots=_PLOTS,
+        sequences=_SEQUENCES,
         pace=_PACE,
         silenced=("Settle", "Obituary"),
         forwarders=_forwarders,

@@ -8,7 +8,7 @@ import pytest
 from cubecast.addresses import Address
 from cubecast.errors import NotKept, Unreachable
 from cubecast.ids import MessageId
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.net.node.durable import refill
 from cubecast.net.node.durable.catch_up import Returning, fetch_all
 from cubecast.net.node.durable.peer_logs import PeerLog, look

@@ -3,7 +3,7 @@
 import asyncio
 
 from cubecast.ids import MessageId
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.net.node.durable.refill import SILENT_FOR, UNCOVERED_FOR, Holding, Refill, Surroundings
 from support.memory_log import MemoryLog
 from support.replays import turns

@@ -19,7 +19,7 @@ from pathlib import Path
 from cubecast.addresses import Address
 from cubecast.errors import CubecastError
 from cubecast.ids import Counter, MessageId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.net.node.durable.peer_logs import PeerLog, look
 from cubecast.net.node.durable.refill import (
     LOOK_EVERY,

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import Record, Run
 from cubecast.net.port.since import PublisherCut
 

@@ -8,7 +8,7 @@ from typing import Any
 from cubecast.checksums import checksum
 from cubecast.errors import BadInput, CubecastError, NotDurable, NotKept, OutcomeUnknown
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import Packed, make_tuple, pack
 from cubecast.log.store import Store
 from cubecast.net.node.durable.catch_up import Returning

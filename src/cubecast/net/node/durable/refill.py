@@ -19,7 +19,7 @@ import msgspec
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import RECORD_OVERHEAD
 from cubecast.net.port.chunks import weight
 from cubecast.net.port.port import GapNotice, Logged, Port, Run

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import Damage, Record
 from cubecast.net.node.durable.refill import Dial
 from cubecast.net.port.chunks import weight

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import MessageId, Topic
-from cubecast.log.reading import History
+from cubecast.log.history import History
 from cubecast.log.record import Record
 from cubecast.net.node.durable.cursors import Cursor, PatternCursor, Skipped, TopicCursor, readable
 from cubecast.net.node.durable.progress import Progress

@@ -1,7 +1,7 @@
-"""Plots: some holes show only when several things happen in a row, which independent draws hardly ever bring about.
+"""Sequences: some holes show only when several things happen in a row, which independent draws hardly ever bring about.
 
-A plot is such a row with random details, played in a drawn world in place of the faults drawn for it, and made of
-ordinary actions, faults and suspicions. Everybody subscribes, and links are quick enough for the plot's pace.
+A sequence is such a row with random details, played in a drawn world in place of the faults drawn for it, and made of
+ordinary actions, faults and suspicions. Everybody subscribes, and links are quick enough for the sequence's pace.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ def draw_settings(rng: Random, among: Mapping[str, tuple[str, ...]]) -> dict[str
 
 
 def play(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
-    """One of the family's plots in this world, with the parameters it needs."""
-    name = rng.choice(tuple(nemesis.plots))
-    played = PLOTS[name](rng, schedule, nemesis)
-    needed = draw_settings(rng, nemesis.plots[name])
+    """One of the family's sequences in this world, with the parameters it needs."""
+    name = rng.choice(tuple(nemesis.sequences))
+    played = SEQUENCES[name](rng, schedule, nemesis)
+    needed = draw_settings(rng, nemesis.sequences[name])
     return played if played is schedule else replace(played, settings={**played.settings, **needed})
 
 
@@ -167,4 +167,6 @@ def _stage(
     )
 
 
-PLOTS = {plot.__name__: plot for plot in (last_words, secret, rumour, two_sides, stranger, greetings, catalogue)}
+SEQUENCES = {
+    sequence.__name__: sequence for sequence in (last_words, secret, rumour, two_sides, stranger, greetings, catalogue)
+}
