@@ -83,6 +83,12 @@ def sim(protocol: str, trace: Path | None, no_packets: bool, as_json: bool, **op
     config = SimConfig(protocol, **options)
     with stages(f"simulating {protocol} on {config.nodes} nodes"):
         figures = simulate(config) if trace is None else simulate_to_directory(config, trace, packets=not no_packets)
+    if not figures["rested"]:
+        click.echo(
+            f"something was still under way at {figures['simulated_time']:,.0f} u.t.: with a later --until "
+            "judges can say more than UNKNOWN",
+            err=True,
+        )
     if as_json:
         print_json(figures)
     else:
