@@ -41,7 +41,7 @@ def test_a_horizon_in_the_middle_leaves_what_is_not_known_open():
     report, events, figures = judged(nodes=8, publishers="100%", settings=DIAGNOSIS, until=150.0)
     assert not figures["rested"] and not [event for event in events if event.kind == "quiescent"]
     assert report.verdict is Verdict.UNKNOWN
-    result = CliRunner().invoke(main, ["sim", "cubecast", "--nodes", "8", "--publishers", "100%", "--until", "150"])
+    result = CliRunner().invoke(main, ["sim", "cubecast", "--nodes", "8", "--messages", "9", "--until", "150"])
     assert result.exit_code == 0 and "still under way at 150 u.t.: with a later --until" in result.stderr
 
 

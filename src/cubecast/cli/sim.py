@@ -85,7 +85,7 @@ def sim(protocol: str, trace: Path | None, no_packets: bool, as_json: bool, **op
         figures = simulate(config) if trace is None else simulate_to_directory(config, trace, packets=not no_packets)
     if not figures["rested"]:
         click.echo(
-            f"something was still under way at {figures['simulated_time']:,.0f} u.t.: with a later --until "
+            f"something was still under way at {config.until:,.0f} u.t.: with a later --until "
             "judges can say more than UNKNOWN",
             err=True,
         )
