@@ -73,6 +73,13 @@ def test_a_protocol_that_is_no_cube_is_drawn_as_the_graph_it_describes(chromium,
             assert "-1" not in await page.inner_text("#tree-text")
             overlay = (await nodes[0].status())["overlay"]
             assert overlay["shape"] == "graph" and {int(one) for one, _, _ in overlay["edges"]} == {nodes[0].id}
+            assert await page.inner_text("#whoami") == f"node {nodes[0].id}"
+            await page.click("text=Members as a table")
+            shown = {row[0]: row[1] for row in await table(page, "members")}
+            assert shown.keys() <= {str(node.id) for node in nodes} and shown[str(nodes[0].id)] == "this node"
+            assert "alive" in shown.values(), "neighbours are"
+            async with nodes[1].subscribe("chat"), nodes[0].subscribe("chat"):
+                await page.wait_for_selector("#topics >> text=chat")
 
     chromium.run(main())
 

@@ -26,6 +26,7 @@ from cubecast.protocol.inputs import (
     Subscribe,
     Unsubscribe,
 )
+from cubecast.protocol.inspector import topic_told
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import prepare, simulate
 from cubecast.sim.scenario import machines
@@ -223,8 +224,11 @@ def test_what_it_tells_about_itself_never_fails(name: str, role: str, make):
     assert overlay.shape in ("cube", "tree", "graph")
     assert all(0 <= node < NODES for edge in overlay.edges for node in edge[:2])
     told = [said, overlay.to_json(100), tells.held(12.0), tells.waiting(), dict(tells.published()), list(tells.topics)]
+    lines = tells.describe_topics(tells.some_topics(3))
+    assert all(line.keys() == topic_told().keys() for line in (*lines.values(), *said["topics"].values()))
+    assert said["topics_in_all"] >= len(said["topics"]) and said["topics_in_all"] == len(tells.topics)
     told += [
-        tells.describe_topics(tells.some_topics(3)),
+        lines,
         tells.living,
         tells.destinations("t"),
         tells.destinations(None),

@@ -39,6 +39,25 @@ class Overlay(NamedTuple):
         return {"shape": self.shape, "edges": [list(edge) for edge in self.edges[:most]]}
 
 
+def topic_told(**known: Any) -> dict[str, Any]:
+    """What status and pages read of a topic, with what this family knows: `unstable` counts messages, `window`
+    publications under way and how many may be."""
+    said: dict[str, Any] = {
+        "members": [],
+        "subscribed": False,
+        "confirmed": False,
+        "published": 0,
+        "unstable": 0,
+        "waiting": 0,
+        "window": {"used": 0, "size": 0},
+        "kept": 0,
+        "kept_bytes": 0,
+        "publishers": [],
+    }
+    assert known.keys() <= said.keys()
+    return said | known
+
+
 class Inspector:
     """To look at, not to touch."""
 
@@ -76,12 +95,13 @@ class Inspector:
         return not self.waiting()
 
     def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
+        in_all = len(self.topics)
         return {
             "active": self.is_active,
             "settled": True,
-            "standings": [],
-            "topics": {},
-            "topics_in_all": 0,
+            "standings": [one._asdict() for one in self.standings().values()],
+            "topics": self.describe_topics(self.some_topics(in_all if most_topics is None else most_topics)),
+            "topics_in_all": in_all,
             "held": [],
             "waiting": self.waiting(),
         }
@@ -94,7 +114,9 @@ class Inspector:
         return ()
 
     def describe_topics(self, names: Iterable[Topic]) -> dict[Topic, dict[str, Any]]:
-        return {}
+        """Each as `topic_told` has it."""
+        published = self.published()
+        return {name: topic_told(published=published.get(name, 0)) for name in names}
 
     def some_topics(self, most: int) -> list[Topic]:
         """Those with something under way first."""

@@ -1,6 +1,8 @@
 """The JSON that pages are drawn from, asked of living nodes."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -8,7 +10,11 @@ from cubecast.api.node import Node
 from cubecast.net.node.status import MOST_TOPICS
 from cubecast.net.web import views
 from cubecast.protocol.cubecast import inspection
+from cubecast.protocol.families import FAMILIES, find
+from cubecast.protocol.inputs import Advertise
+from cubecast.report.live_status import status_tables
 from support.asking import HTTP, ask, ask_json
+from support.brokers import settings
 from support.cluster import cluster
 from support.commands import running_node
 from support.running import run
@@ -57,6 +63,44 @@ def test_topics_and_rates():
             assert (topic["topic"], topic["subscribed"], topic["delivered"], topic["lag"]) == ("a.b", True, 30, 0)
             there = await sampled(one, "/api/rates.json?last=1", lambda said: said["samples"])
             assert there["totals"]["published"] == 30 and len(there["samples"]) == 1
+
+    run(main())
+
+
+@asynccontextmanager
+async def two_of(protocol: str) -> AsyncIterator[tuple[Node, Node]]:
+    shared = settings("0-1", 0) if Advertise in find(protocol).requests else {"protocol": protocol}
+    async with AsyncExitStack() as stack:
+        nodes: list[Node] = []
+        for number in range(2):
+            place = {"node": number} if "peers" in shared else {"join": [node.address for node in nodes]}
+            nodes.append(await stack.enter_async_context(Node(http=HTTP, **shared, **place)))
+        yield nodes[0], nodes[1]
+
+
+def states_in(cube):
+    return sorted(each["state"] for each in cube["members"])
+
+
+@pytest.mark.parametrize("protocol", [name for name in FAMILIES if find(name).live])
+def test_every_protocol_tells_its_members_and_topics(protocol: str):
+    async def main():
+        async with two_of(protocol) as (one, two), two.subscribe("t"), two.subscribe("quiet"):
+            for node in (one, two):  # gossip goes to those a node knows
+                await sampled(node, "/api/cube.json", lambda said: states_in(said) == ["alive", "self"])
+            for number in range(3):
+                await one.publish("t", number)
+                await two.publish("t", number)  # what another one published may be lost where that is not promised
+            said = await sampled(
+                two, "/api/topics.json", lambda said: sum(each["delivered"] for each in said["topics"]) > 2
+            )
+            topics = {each["topic"]: each for each in said["topics"]}
+            assert topics.keys() == {"t", "quiet"} and topics["t"]["delivered"] > 2 and topics["t"]["subscribed"]
+            assert (await ask(two, "/api/held.json"))[0] == (await ask(two, "/metrics"))[0] == 200
+            status = await two.status()
+            assert status["topics"].keys() == topics.keys() and status["topics_in_all"] == 2
+            assert all(each["alive"] for each in status["members"])
+            assert any(table.title == "topics: 2" for table in status_tables(status))
 
     run(main())
 

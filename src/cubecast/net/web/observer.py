@@ -18,6 +18,7 @@ from cubecast.net.observe.latency import Latency
 from cubecast.net.observe.meter import Histogram, Meter
 from cubecast.net.observe.recent import Happenings, Samples
 from cubecast.net.settings.config import NodeConfig
+from cubecast.protocol.families import find
 from cubecast.protocol.inspector import Standing
 
 TICK = 0.25
@@ -58,6 +59,7 @@ class Observer:
         self._worst = 0.0
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._is_told = find(config.protocol).population.announced
         self._loop = asyncio.get_running_loop()
         self.samples = Samples(self.meter, peers.traffic, self.latency.histogram, monotonic())
 
@@ -110,16 +112,24 @@ class Observer:
         standing = standings.get(place.node)
         if self.directory.me is not None and place.node == self.directory.me.node:
             return "self", self.started
-        if standing is None:
-            return "unknown", at
+        if standing is None:  # where links come and go on purpose, a closed one is no news
+            return (link if link == "left" or (link == "disconnected" and self._is_told) else "unknown"), at
         if not standing.alive:
             return ("left" if link == "left" else "suspected"), at
         return ("disconnected" if link == "disconnected" else "alive"), at
 
+    def standings(self) -> dict[NodeId, Standing]:
+        """What the machine says of members, and of those it only counts among the living what others were told."""
+        if self.driver is None:
+            return {}
+        inspector, places = self.driver.inspector, self.directory.places
+        known = {node: Standing(node, places[node].incarnation, True) for node in inspector.living if node in places}
+        return {**known, **inspector.standings()}
+
     def states(self) -> Counter[str]:
         """How many members are in which state."""
         found = Counter(dict.fromkeys(STATES, 0))
-        standings = {} if self.driver is None else self.driver.inspector.standings()
+        standings = self.standings()
         found.update(self.state(place, standings)[0] for place in self.directory.places.values())
         return found
 

@@ -31,7 +31,7 @@ def _inside(observer: Observer) -> tuple[Place, Driver]:
 def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[str, Any]:
     """Members and one tree: by which way a publication of `root` reaches the living, or those who want `topic`."""
     me, driver = _inside(observer)
-    standings = driver.inspector.standings()
+    standings = observer.standings()
     queued = observer.peers.queued
     members = []
     for node in sorted(observer.directory.places):

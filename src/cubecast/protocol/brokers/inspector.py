@@ -7,7 +7,7 @@ from cubecast.ids import NodeId, Topic
 from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.machine import LoCaPS
 from cubecast.protocol.brokers.packets import SubscriptionId
-from cubecast.protocol.inspector import Inspector, Standing
+from cubecast.protocol.inspector import Inspector, Standing, topic_told
 
 MOST_SHOWN = 100
 
@@ -37,17 +37,8 @@ class BrokerInspector(Inspector):
         return found
 
     def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
-        names = self.some_topics(len(self.topics) if most_topics is None else most_topics)
-        return {
-            "active": self.is_active,
-            "settled": not self.machine._substrate.suspects,
-            "standings": [one._asdict() for one in self.standings().values()],
-            "topics": self.describe_topics(names),
-            "topics_in_all": len(self.topics),
-            "held": [],
-            "waiting": self.waiting(),
-            "brokers": self.brokers(),
-        }
+        settled = not self.machine._substrate.suspects
+        return super().describe(now, most_topics) | {"settled": settled, "brokers": self.brokers()}
 
     def brokers(self) -> dict[str, Any]:
         """The tree, the sizes of the tables, who covers whom, and what each subscription here waits for."""
@@ -94,11 +85,11 @@ class BrokerInspector(Inspector):
     def describe_topics(self, names: Iterable[Topic]) -> dict[Topic, dict[str, Any]]:
         machine = self.machine
         return {
-            name: {
-                "subscribed": name in machine._subscriptions,
-                "confirmed": name in machine._subscriptions and name not in machine._unconfirmed,
-                "published": machine._counters.get(name, 0),
-            }
+            name: topic_told(
+                subscribed=name in machine._subscriptions,
+                confirmed=name in machine._subscriptions and name not in machine._unconfirmed,
+                published=machine._counters.get(name, 0),
+            )
             for name in names
         }
 

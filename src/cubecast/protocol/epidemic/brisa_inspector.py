@@ -1,12 +1,12 @@
 """What HyParView and Brisa tell status and pages about themselves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.protocol.epidemic.brisa import Brisa
-from cubecast.protocol.inspector import Inspector, Overlay, Reached
+from cubecast.protocol.inspector import Inspector, Overlay, Reached, topic_told
 
 
 class OverlayInspector(Inspector):
@@ -15,11 +15,6 @@ class OverlayInspector(Inspector):
     @property
     def living(self) -> list[NodeId]:
         return sorted((self.machine.node, *self.machine.overlay.active))
-
-    def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
-        alive = {"incarnation": 0, "alive": True}
-        standings = [alive | {"node": node} for node in self.machine.overlay.active]
-        return super().describe(now, most_topics) | {"standings": standings}
 
     def destinations(self, topic: Topic | None) -> list[NodeId]:
         return self.living
@@ -34,6 +29,15 @@ class BrisaInspector(OverlayInspector):
     @property
     def topics(self) -> Collection[Topic]:
         return self.machine.topics
+
+    def describe_topics(self, names: Iterable[Topic]) -> dict[Topic, dict[str, Any]]:
+        published, subscribed = self.machine.published(), self.machine.delivered()
+        return {
+            name: topic_told(
+                subscribed=name in subscribed, confirmed=name in subscribed, published=published.get(name, 0)
+            )
+            for name in names
+        }
 
     def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
         flows = list(self.machine.flows.items())[:most_topics]

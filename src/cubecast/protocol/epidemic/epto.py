@@ -135,6 +135,10 @@ class Epto(Handlers):
                 return stability_of(known.copies, self.processes)
         return None
 
+    def released(self, topic: Topic) -> Counter:
+        """How many of its own messages this process found stable."""
+        return self._released.get(topic, 0)
+
     def _own(self, counter: Counter) -> MessageId:
         # DEVIATION epto algorithm 4, line 10: the incarnation is part of an event's identity.
         reused = self.parameters.identity is Rule.PRINTED

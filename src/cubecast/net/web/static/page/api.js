@@ -1,5 +1,7 @@
 /** Asking the node. A token, when one is needed, is kept for this tab only and travels in a header. */
 
+import { parsed } from "./ids.js";
+
 const KEY = "cubecast-token";
 const TIMEOUT = 4000;
 
@@ -19,7 +21,7 @@ export async function ask(path, parameters = {}) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   const answer = await fetch(`./api/${path}.json${query}`, { headers, signal: AbortSignal.timeout(TIMEOUT) });
   if (answer.status === 401) throw new TokenNeeded((await answer.text()).trim());
-  const said = await answer.json();
+  const said = parsed(await answer.text());
   if (!answer.ok) throw new Error(said.error ?? answer.statusText);
   return said;
 }

@@ -7,6 +7,7 @@ import { element, keyed, make, write } from "./elements.js";
 import { showFaults } from "./faults.js";
 import { duration, plural, rate } from "./format.js";
 import { showHeld } from "./held.js";
+import { idOf } from "./ids.js";
 import { depths } from "./layout.js";
 import { showMembers, showTopics } from "./tables.js";
 import { themeButton } from "./theme.js";
@@ -151,7 +152,7 @@ function askForToken(reason) {
 
 function listen() {
   themeButton(element("theme"));
-  element("root").addEventListener("change", ({ target }) => chooseRoot(Number(target.value)));
+  element("root").addEventListener("change", ({ target }) => chooseRoot(idOf(target.value)));
   element("topic").addEventListener("change", ({ target }) => chooseTopic(target.value));
   for (const radio of document.querySelectorAll("[name=view]")) {
     radio.addEventListener("change", () => drawing.look(radio.value));

@@ -1,6 +1,7 @@
 /** The drawing of the cluster: members, what connects them (cube, tree or graph), and the tree of one source. */
 
 import { keyed, makeSvg, set, write } from "./elements.js";
+import { idOf, shortId } from "./ids.js";
 import { cubeLayout, differingBits, overlayLayout, smallestDistance, treeLayout, wayTo } from "./layout.js";
 
 const LARGEST_RADIUS = 21;
@@ -13,10 +14,11 @@ const WORDS = {
   unknown: "never met",
 };
 
-/** @typedef {{ node: number, incarnation: number, address: string, state: string, since: number | null,
+/** @typedef {import("./ids.js").Id} Id */
+/** @typedef {{ node: Id, incarnation: number, address: string, state: string, since: number | null,
  *   connected: boolean, queued: number }} Member */
-/** @typedef {{ shape: string, edges: [number, number, string][] }} Overlay */
-/** @typedef {{ root: number, topic: string | null, children: Record<string, number[]> }} Tree */
+/** @typedef {{ shape: string, edges: [Id, Id, string][] }} Overlay */
+/** @typedef {{ root: Id, topic: string | null, children: Record<string, Id[]> }} Tree */
 
 /** @param {string} state */
 export const stateName = (state) => WORDS[state] ?? state;
@@ -114,7 +116,7 @@ export class CubeDrawing {
 
   /** @param {Tree} tree @param {Map<number, any>} places @param {number} radius @param {typeof curve} way */
   #drawBranches(tree, places, radius, way) {
-    const pairs = Object.entries(tree.children).flatMap(([id, below]) => below.map((child) => [Number(id), child]));
+    const pairs = Object.entries(tree.children).flatMap(([id, below]) => below.map((child) => [idOf(id), child]));
     const drawn = pairs.filter(([from, to]) => places.has(from) && places.has(to));
     const create = () => makeSvg("path", { "marker-end": "url(#arrow)" });
     set(this.#branches, { "stroke-width": radius > 14 ? 1.8 : 1.25 });
@@ -136,7 +138,7 @@ export class CubeDrawing {
       { class: "node", tabindex: 0, role: "button", "data-node": member.node },
       makeSvg("circle", { class: "halo" }),
       makeSvg("circle", { class: "body" }),
-      makeSvg("text", { "text-anchor": "middle", dy: "0.36em" }, String(member.node)),
+      makeSvg("text", { "text-anchor": "middle", dy: "0.36em" }, shortId(member.node)),
       makeSvg("title"),
     );
     group.addEventListener("click", () => this.#choose(member.node));

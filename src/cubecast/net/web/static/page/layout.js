@@ -1,6 +1,9 @@
 /** Where members are drawn: as the hypercube they form, or as the tree of one of them. Pure functions. */
 
+import { idOf } from "./ids.js";
+
 /** @typedef {{ x: number, y: number }} Point */
+/** @typedef {import("./ids.js").Id} Id */
 
 /**
  * What each bit of an id adds to the position. Three bits make a little cube; the others set such cubes side by side.
@@ -77,8 +80,8 @@ function fit(raw, width, height, margin) {
 
 /**
  * Members of an overlay that is no cube: a tree as one, anything else in a circle, who has most neighbours first.
- * @param {{ shape: string, edges: [number, number, string][] }} overlay
- * @param {number[]} ids @param {number} width @param {number} height @param {number} margin
+ * @param {{ shape: string, edges: [Id, Id, string][] }} overlay
+ * @param {Id[]} ids @param {number} width @param {number} height @param {number} margin
  * @returns {Map<number, Point>}
  */
 export function overlayLayout(overlay, ids, width, height, margin) {
@@ -97,7 +100,7 @@ export function overlayLayout(overlay, ids, width, height, margin) {
   );
 }
 
-/** @param {[number, number, string][]} edges from parents to children */
+/** @param {[Id, Id, string][]} edges from parents to children */
 function asTree(edges) {
   const children = {};
   for (const [from, to] of edges) {
@@ -125,12 +128,12 @@ function extent(numbers) {
 }
 
 /**
- * @param {{ root: number, children: Record<string, number[]> }} tree
+ * @param {{ root: Id, children: Record<string, Id[]> }} tree
  * @param {number[]} ids
  * @param {number} width
  * @param {number} height
  * @param {number} margin
- * @returns {Map<number, Point>} those who are not in the tree stand in a row below it
+ * @returns {Map<Id, Point>} those who are not in the tree stand in a row below it
  */
 export function treeLayout(tree, ids, width, height, margin) {
   const columns = new Map();
@@ -163,7 +166,7 @@ function middle(numbers) {
   return (Math.min(...numbers) + Math.max(...numbers)) / 2;
 }
 
-/** @param {{ root: number, children: Record<string, number[]> }} tree @returns {Map<number, number>} */
+/** @param {{ root: Id, children: Record<string, Id[]> }} tree @returns {Map<number, number>} */
 export function depths(tree) {
   const found = new Map([[tree.root, 0]]);
   for (const [id, depth] of found) {
@@ -173,12 +176,12 @@ export function depths(tree) {
 }
 
 /**
- * @param {{ root: number, children: Record<string, number[]> }} tree
- * @param {number} node
+ * @param {{ root: Id, children: Record<string, Id[]> }} tree
+ * @param {Id} node
  * @returns {Set<string>} the branches from the root to the node, as "parent-child"
  */
 export function wayTo(tree, node) {
-  const parents = new Map(Object.entries(tree.children).flatMap(([id, below]) => below.map((child) => [child, Number(id)])));
+  const parents = new Map(Object.entries(tree.children).flatMap(([id, below]) => below.map((child) => [child, idOf(id)])));
   const way = new Set();
   for (let at = node; parents.has(at); at = parents.get(at)) way.add(`${parents.get(at)}-${at}`);
   return way;

@@ -47,6 +47,6 @@ function updateTopic(row, one) {
   const { used, size: room } = one.window;
   const bar = row.children[6].firstChild;
   set(bar, { "aria-valuenow": used, "aria-valuemax": room, title: `${used} of ${room} publications under way` });
-  bar.firstChild.style.width = `${(100 * used) / room}%`;
+  bar.firstChild.style.width = `${room ? (100 * used) / room : 0}%`;
   write(row.children[7], count(one.lag + one.held_back));
 }
