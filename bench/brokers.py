@@ -24,7 +24,7 @@ from time import perf_counter
 
 from cubecast.api.connect import connect
 from cubecast.api.message import Batch, Gap
-from cubecast.experiments.free_ports import free_addresses
+from cubecast.experiments.live_faults.link_proxy import free_addresses
 from cubecast.protocol.brokers.tree import BrokerTree, binary
 
 GROUPS = 100

@@ -15,7 +15,7 @@ from random import Random
 
 from cubecast.check import check_directory
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
-from cubecast.experiments.live_faults.judge import collected
+from cubecast.experiments.live_faults.run import collected
 
 PATIENCE = 3.0
 ROUND = 0.5

@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import cubecast
-from cubecast.experiments.free_ports import free_addresses
+from cubecast.experiments.live_faults.link_proxy import free_addresses
 
 PROGRAM = (sys.executable, "-c", "from cubecast.cli import main; main()")
 READY_WITHIN = 4.0

@@ -5,7 +5,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from cubecast.experiments.live_load.late_checker import checker_for
+from cubecast.experiments.live_load.checker import checker_for
 from cubecast.experiments.live_load.load import Load
 
 DEADLINE = 30.0

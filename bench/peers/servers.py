@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from cubecast.errors import CubecastError
-from cubecast.experiments.free_ports import free_addresses
+from cubecast.experiments.live_faults.link_proxy import free_addresses
 
 DEADLINE = 60.0
 """Seconds until a server takes connections."""

@@ -9,7 +9,7 @@ from typing import Any
 import zenoh
 
 from bench.peers.loop import DEADLINE, HELLO, serve, taken_from
-from cubecast.experiments.free_ports import free_addresses
+from cubecast.experiments.live_faults.link_proxy import free_addresses
 from cubecast.experiments.live_load.load import Load
 
 

@@ -48,7 +48,7 @@ def test_it_is_refused_before_anything_is_begun(case: str, tmp_path: Path, monke
 
     for name in (
         "cubecast.pipeline.session.spark_session",
-        "cubecast.experiments.live_faults.swarm.run_schedule",
+        "cubecast.experiments.live_faults.run.run_schedule",
         "cubecast.experiments.parallel.ProcessPoolExecutor",
         "cubecast.experiments.demo.converse",
     ):

@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cubecast.cli import main
-from cubecast.experiments.comparison.compare import COMPARISON, SYSTEMS, compare
-from cubecast.experiments.comparison.trial import CHANNELS, CRASH, DATAGRAMS, QUIET
+from cubecast.experiments.comparison.compare import CHANNELS, COMPARISON, CRASH, DATAGRAMS, QUIET, SYSTEMS, compare
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from cubecast.check import check_directory
 from cubecast.cli import main
 from cubecast.experiments.live.conversation import collect_conversation, converse
-from cubecast.experiments.live.crew import Crew, RunFailed
+from cubecast.experiments.members import MemberGroup, RunFailed
 from cubecast.pipeline.verify import verify
 from support.running import run
 
@@ -26,9 +26,9 @@ def test_a_conversation_with_a_crash_and_a_newcomer_is_valid(tmp_path: Path, spa
 
 def test_a_member_that_fails_ends_the_run_with_its_own_words(tmp_path: Path):
     async def failing():
-        async with Crew("cubecast.experiments.live.talker", tmp_path) as crew:
-            await crew.start("broken", join=["nowhere"], cluster="c", dimension=2, journal=str(tmp_path), seed=1)
-            await crew.until_all("ready", 60)
+        async with MemberGroup("cubecast.experiments.live.talker", tmp_path) as group:
+            await group.start("broken", join=["nowhere"], cluster="c", dimension=2, journal=str(tmp_path), seed=1)
+            await group.until_all("ready", 60)
 
     with pytest.raises(RunFailed, match="'nowhere' is not an address"):
         run(failing(), 90)
@@ -36,8 +36,8 @@ def test_a_member_that_fails_ends_the_run_with_its_own_words(tmp_path: Path):
 
 def test_waiting_has_an_end(tmp_path: Path):
     async def waiting():
-        async with Crew("cubecast.experiments.live.talker", tmp_path) as crew:
-            await crew.until(lambda: False, 0.05, "what never happens")
+        async with MemberGroup("cubecast.experiments.live.talker", tmp_path) as group:
+            await group.until(lambda: False, 0.05, "what never happens")
 
     with pytest.raises(RunFailed, match="in vain for what never happens"):
         run(waiting())

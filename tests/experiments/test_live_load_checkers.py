@@ -5,8 +5,7 @@ import time
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.live_load.checker import Checker
-from cubecast.experiments.live_load.late_checker import LateChecker, checker_for
+from cubecast.experiments.live_load.checker import Checker, LateChecker, checker_for
 from cubecast.experiments.live_load.load import Load
 
 MANY = 20

@@ -7,7 +7,7 @@ from cubecast.errors import BadInput
 from cubecast.experiments.stan.spark_rounds import Rounds, divide, run_rounds
 from cubecast.experiments.stan.universes import matched
 from cubecast.pipeline.workloads.matched import Shape, matched_subscriptions
-from cubecast.pipeline.workloads.numbered import number_table
+from cubecast.pipeline.workloads.table import number_table
 from cubecast.sim.kernels.stan import Overlays
 
 SHAPE = Shape(processes=250, topics=40, largest=120, activity=1.6, most_active=100.0, communities=4, share=0.7)

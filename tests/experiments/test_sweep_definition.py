@@ -6,8 +6,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.experiments.sweep.definition import NAMED, find_sweep, read_sweep
-from cubecast.experiments.sweep.kinds import find_kind
-from cubecast.experiments.sweep.plan import checked_points
+from cubecast.experiments.sweep.kinds import checked_points, find_kind
 
 GOOD = """
 [sweep]

@@ -10,8 +10,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Sweep
-from cubecast.experiments.sweep.kinds import PointKind
-from cubecast.experiments.sweep.plan import BATCH_SECONDS, batches, checked_points
+from cubecast.experiments.sweep.kinds import BATCH_SECONDS, PointKind, batches, checked_points
 from cubecast.experiments.sweep.results import About, means, read_results, row_of, write_results
 from cubecast.experiments.sweep.store import SweepStore
 

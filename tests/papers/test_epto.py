@@ -10,9 +10,18 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.ids import MessageId
 from cubecast.protocol.effects import Cut, Deliver, Gap, Published, Released, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.protocol.epidemic.epto import IDLE, ROUND, Epto, balls
-from cubecast.protocol.epidemic.epto_packets import Ball, Entry, Hello, Welcome
-from cubecast.protocol.epidemic.epto_parameters import Clock, EptoParameters, Expired, PublishedParameters, Rule
-from cubecast.protocol.epidemic.stability import stability_of
+from cubecast.protocol.epidemic.epto_order import stability_of
+from cubecast.protocol.epidemic.epto_parameters import (
+    Ball,
+    Clock,
+    Entry,
+    EptoParameters,
+    Expired,
+    Hello,
+    PublishedParameters,
+    Rule,
+    Welcome,
+)
 from support.gossip import TOPIC, GossipWorld, Nature
 
 GLOBAL = EptoParameters(clock=Clock.GLOBAL, ttl=2, fanout=2, idle=0)

@@ -3,22 +3,25 @@
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from cubecast.pipeline.metrics.buffers import buffer_per_node, buffer_steps
-from cubecast.pipeline.metrics.interest import publication_packets
 from cubecast.pipeline.metrics.journeys import journeys
-from cubecast.pipeline.metrics.load import balance, load_per_node
+from cubecast.pipeline.metrics.latency import barrier_sizes, buffer_per_node, buffer_steps, vector_sizes
 from cubecast.pipeline.metrics.measure import SERVICE_DDL
-from cubecast.pipeline.metrics.ordering import barrier_sizes, vector_sizes
-from cubecast.pipeline.metrics.publications import publications
 from cubecast.pipeline.metrics.queues import (
+    balance,
     in_flight_per_node,
+    load_per_node,
     output_queue,
     queue_per_node,
     queue_values,
     transit_times,
     transits,
 )
-from cubecast.pipeline.metrics.subscriptions import subscription_counts, subscription_latencies
+from cubecast.pipeline.metrics.subscriptions import (
+    publication_packets,
+    publications,
+    subscription_counts,
+    subscription_latencies,
+)
 from cubecast.pipeline.metrics.traffic import arrivals_by_outcome, packet_sizes, traffic, unwanted
 from support.trace_rows import about, received, relayed_story, row, sent, trace
 

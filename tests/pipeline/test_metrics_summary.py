@@ -7,8 +7,14 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.pipeline.metrics.headers import header_of
-from cubecast.pipeline.metrics.student import student_quantile, student_within
-from cubecast.pipeline.metrics.summary import NORMAL_QUANTILE, describe, histogram, over_runs
+from cubecast.pipeline.metrics.summary import (
+    NORMAL_QUANTILE,
+    describe,
+    histogram,
+    over_runs,
+    student_quantile,
+    student_within,
+)
 
 VALUES = "run string, metric string, value double"
 

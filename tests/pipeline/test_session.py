@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.pipeline.gateway import LEFT_OUT, pass_on
 from cubecast.pipeline.session import (
+    LEFT_OUT,
     check_java,
     given_options,
     java_version,
     local_master,
     on_this_machine,
+    pass_on,
     spark_session,
 )
 

@@ -10,8 +10,13 @@ from pyspark.testing import assertDataFrameEqual
 from cubecast.errors import BadInput
 from cubecast.pipeline.workloads.chance import draw
 from cubecast.pipeline.workloads.correlation import correlation_summary, jackknife, sample_topics, topic_correlation
-from cubecast.pipeline.workloads.degrees import degree_histogram, subscribers_per_topic, subscriptions_per_user
-from cubecast.pipeline.workloads.powerlaw import fit_power_law, hurwitz_zeta
+from cubecast.pipeline.workloads.powerlaw import (
+    degree_histogram,
+    fit_power_law,
+    hurwitz_zeta,
+    subscribers_per_topic,
+    subscriptions_per_user,
+)
 from cubecast.pipeline.workloads.profile import profile, write_subscriptions
 from cubecast.pipeline.workloads.synthetic import (
     GridModel,

@@ -11,8 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from cubecast.protocol.epidemic.brisa_flow import Flow
-from cubecast.protocol.epidemic.hyparview import HyParView
-from cubecast.protocol.epidemic.hyparview_packets import Neighbour
+from cubecast.protocol.epidemic.hyparview import HyParView, Neighbour
 from cubecast.sim.run import Simulation
 from support.stream_worlds import MESSAGES, add_churn, add_faults, living, run_watching, stream
 

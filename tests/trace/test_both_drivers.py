@@ -12,7 +12,7 @@ import pytest
 from cubecast.ids import NodeId
 from cubecast.net.links.turn import Turn
 from cubecast.net.node.driver import INPUTS, Driver
-from cubecast.net.node.journal import Journal
+from cubecast.net.node.tracing import Journal
 from cubecast.protocol.families import find
 from cubecast.sim.config import SimConfig
 from cubecast.sim.recorder import Recorder

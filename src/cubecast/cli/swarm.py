@@ -16,8 +16,7 @@ def live_swarm(
     directory: Path, seed: int, schedules: int, second_judge: Callable[[], dict[str, str]] | None, *, as_json: bool
 ) -> NoReturn:
     """Tell of every schedule as it ends; end the program with the exit code of the verdict."""
-    from cubecast.experiments.live_faults.run import LiveFailure
-    from cubecast.experiments.live_faults.swarm import torment
+    from cubecast.experiments.live_faults.run import LiveFailure, torment
 
     found: dict[str, Any] = {"seed": seed, "schedules": [], "failure": None}
     try:
@@ -83,7 +82,7 @@ def swarm(
     A core runs some 10 to 20 schedules a second, so 1,000 take a minute or two; a live one takes 10 to 30 s.
     """
     from cubecast.experiments import swarm as experiment
-    from cubecast.experiments.live_faults.swarm import verified_with_spark
+    from cubecast.experiments.live_faults.run import verified_with_spark
     from cubecast.report.tables import swarm_table
     from cubecast.sim.schedule import Schedule
 

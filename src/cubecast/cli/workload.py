@@ -83,8 +83,8 @@ def universe(
     candidates: int,
 ) -> None:  # fmt: skip
     """A self-contained universe of topics and users from a subscription LOG (user, item[, time])."""
-    from cubecast.pipeline.workloads.build import build_universe
     from cubecast.pipeline.workloads.logs import LogFormat
+    from cubecast.pipeline.workloads.profile import build_universe
     from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
 
     rules = UniverseRules(seeds, least, Extra(extra), Members(members))
@@ -114,7 +114,7 @@ def synthetic(
     conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """Synthetic subscriptions by the grid model: users near each other like the same topics."""
-    from cubecast.pipeline.workloads.build import build_synthetic
+    from cubecast.pipeline.workloads.profile import build_synthetic
     from cubecast.pipeline.workloads.synthetic import GridModel
 
     model = GridModel(users, topics, points_exponent, most_points, radius_exponent, least_radius, most_radius)
@@ -140,8 +140,8 @@ def matched(
     seed: int, as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """Synthetic subscriptions of a given size, with the shape of a real log's universe."""
-    from cubecast.pipeline.workloads.build import build_matched
     from cubecast.pipeline.workloads.matched import LIKE, Shape
+    from cubecast.pipeline.workloads.profile import build_matched
 
     usual = LIKE[like]
     shape = Shape(
@@ -210,7 +210,7 @@ def publications(
     as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """A load of publications over topics by Zipf's law: when, by whom, on the topic of which rank."""
-    from cubecast.pipeline.workloads.build import build_publications
+    from cubecast.pipeline.workloads.profile import build_publications
     from cubecast.pipeline.workloads.zipf import WEB_EXPONENT, ZipfLoad
 
     load = ZipfLoad(publications, topics, publishers, window, WEB_EXPONENT if exponent is None else exponent)

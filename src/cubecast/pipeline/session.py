@@ -1,19 +1,49 @@
-"""The one place that makes a Spark session, with every option stated."""
+"""The one place that starts a JVM and makes a Spark session, with every option stated."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cubecast.errors import BadInput
-from cubecast.pipeline.gateway import quiet_gateway
+
+# Starts Spark's JVM with one line of its standard error left out.
+#
+# Spark's launcher asks for an incubator module, and Java announces that on every start, before any logging can be set
+# up. There is no option against it, and it is nobody's fault or concern.
+
+LEFT_OUT = b"WARNING: Using incubator modules: jdk.incubator.vector"
+STANDARD_ERROR = 2
+
+
+def quiet_gateway(conf: SparkConf) -> Any:
+    """To make a SparkContext with."""
+    read_end, write_end = os.pipe()
+    threading.Thread(target=pass_on, args=(read_end, STANDARD_ERROR), name="spark-stderr", daemon=True).start()
+    try:
+        return launch_gateway(conf, popen_kwargs={"stderr": write_end})
+    finally:
+        os.close(write_end)
+
+
+def pass_on(read_end: int, to: int) -> None:
+    """Line by line until the JVM ends, or there is nobody to tell any more."""
+    with open(read_end, "rb") as lines, suppress(OSError):
+        for line in lines:
+            if line.strip() != LEFT_OUT:
+                os.write(to, line)
+
 
 OLDEST_JAVA = 17
 SUBMITTED = "PYSPARK_GATEWAY_PORT"

@@ -19,9 +19,8 @@ from cubecast.api import sync
 from cubecast.api.log_reading import LOG_COLUMNS, log_schema
 from cubecast.errors import BadInput, CubecastError, DamagedLog, Forgotten
 from cubecast.net.port.ranges import TopicLog
-from cubecast.spark.holes import Received
 from cubecast.spark.options import Options
-from cubecast.spark.places import Cut, publisher_cut
+from cubecast.spark.places import Cut, Received, publisher_cut
 
 MICROSECONDS = 1_000_000
 SILENCE = 3.0

@@ -8,9 +8,8 @@ import pytest
 
 from cubecast.check import Verdict
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
-from cubecast.experiments.live_faults.judge import judged
 from cubecast.experiments.live_faults.recorded import Record, judge, load
-from cubecast.experiments.live_faults.run import Happening
+from cubecast.experiments.live_faults.run import Happening, judged
 from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
 
 PATIENCE = 1.0

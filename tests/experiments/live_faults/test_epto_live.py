@@ -7,7 +7,7 @@ import pytest
 
 from cubecast.check import Verdict, check_directory
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
-from cubecast.experiments.live_faults.judge import collected
+from cubecast.experiments.live_faults.run import collected
 from cubecast.pipeline.verify import verify
 
 

@@ -19,8 +19,7 @@ from cubecast.net.links.handshake import (
     Place,
     Refused,
 )
-from cubecast.net.members.directory import CONTACTS, LOOKED_AT, Directory
-from cubecast.net.members.introductions import CALLS_IN_A_ROW, TOLD_AT_ONCE, Introductions
+from cubecast.net.members.directory import CALLS_IN_A_ROW, CONTACTS, LOOKED_AT, TOLD_AT_ONCE, Directory, Introductions
 from cubecast.net.members.peers import CONTROL, _encode_places
 from support.running import run, until
 

@@ -17,7 +17,7 @@ from cubecast.protocol.epidemic.brisa_packets import (
     Position,
     Standing,
 )
-from cubecast.protocol.epidemic.hyparview_packets import Accept, Neighbour
+from cubecast.protocol.epidemic.hyparview import Accept, Neighbour
 
 ROOT, ME = 0, 1
 FLOW = FlowId("t", ROOT, 0)

@@ -9,8 +9,11 @@ from cubecast.protocol.effects import Send
 from cubecast.protocol.epidemic.brisa import Brisa, BrisaParameters
 from cubecast.protocol.epidemic.brisa_packets import MOST_PATH, Fetch, FlowId, Info, KeepAlive, Position, Standing
 from cubecast.protocol.epidemic.brisa_validation import MOST_FLOWS_KNOWN, MOST_IDS, MOST_ROUTE, MOST_STATES
-from cubecast.protocol.epidemic.hyparview import MOST_PASSIVE, MOST_REQUESTS, MOST_STRANGERS, WALK
-from cubecast.protocol.epidemic.hyparview_packets import (
+from cubecast.protocol.epidemic.hyparview import (
+    MOST_PASSIVE,
+    MOST_REQUESTS,
+    MOST_STRANGERS,
+    WALK,
     Accept,
     Disconnect,
     ForwardJoin,

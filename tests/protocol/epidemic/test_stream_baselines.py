@@ -9,8 +9,17 @@ from cubecast.errors import BadInput, LocalProtocolError
 from cubecast.protocol.effects import Deliver, Gap, Released, Send
 from cubecast.protocol.epidemic.brisa import Brisa, BrisaParameters, Strategy
 from cubecast.protocol.epidemic.brisa_packets import Data, FlowId, Position
-from cubecast.protocol.epidemic.hyparview import MOST_REQUESTS, MOST_STRANGERS, TRIES
-from cubecast.protocol.epidemic.hyparview_packets import Accept, ForwardJoin, Join, Neighbour, Probe, Refuse
+from cubecast.protocol.epidemic.hyparview import (
+    MOST_REQUESTS,
+    MOST_STRANGERS,
+    TRIES,
+    Accept,
+    ForwardJoin,
+    Join,
+    Neighbour,
+    Probe,
+    Refuse,
+)
 from cubecast.sim.config import SimConfig
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.run import prepare

@@ -1,7 +1,7 @@
 """`cubecast reproduce epto`: spontaneous order, delay, short and drifting rounds, churn."""
 
 from cubecast.experiments.claims import claims_of
-from cubecast.experiments.epto import figure_5_8, figure_5_9, figure_5_10, figure_5_11
+from cubecast.experiments.epto import figures
 from cubecast.experiments.epto.point import CLOCKS, Results, run_settings, setting
 from cubecast.experiments.ledger import Finding, Ledger
 from cubecast.experiments.parallel import Runner
@@ -17,8 +17,8 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     sizes = QUICK_SIZES if effort.quick else SIZES
     runs = effort.runs or (QUICK_RUNS if effort.quick else RUNS)
     seeds = range(effort.seed, effort.seed + runs)
-    plain = [setting(n, clock, rate) for n in sizes for clock in CLOCKS for rate in figure_5_8.RATES]
-    sweeps = [*figure_5_9.less_cautious(sizes), *figure_5_10.settings(), *figure_5_11.settings()]
+    plain = [setting(n, clock, rate) for n in sizes for clock in CLOCKS for rate in figures.RATES]
+    sweeps = [*figures.less_cautious(sizes), *figures.settings_5_10(), *figures.settings_5_11()]
     results = Results(
         [
             *run_settings(runner, plain, seeds),
@@ -31,15 +31,15 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
         reading="acceptance and ties corrected, all else as printed; publications just before their round",
         runs=runs,
         seed=effort.seed,
-        ledger=Ledger(_findings(results, sizes), figure_5_9.explanations(results, sizes), claims_of("epto")),
-        series={"Figure 5.9": figure_5_9.curves(results, sizes)},
+        ledger=Ledger(_findings(results, sizes), figures.explanations(results, sizes), claims_of("epto")),
+        series={"Figure 5.9": figures.curves(results, sizes)},
     )
 
 
 def _findings(results: Results, sizes: tuple[int, ...]) -> list[Finding]:
     return [
-        *figure_5_8.findings(results, sizes),
-        *figure_5_9.findings(results, sizes),
-        *figure_5_10.findings(results),
-        *figure_5_11.findings(results),
+        *figures.findings_5_8(results, sizes),
+        *figures.findings_5_9(results, sizes),
+        *figures.findings_5_10(results),
+        *figures.findings_5_11(results),
     ]

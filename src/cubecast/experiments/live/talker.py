@@ -4,22 +4,44 @@ Each next question is asked when the first answer to the last one was delivered,
 system and stops for nobody in particular.
 """
 
+import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from cubecast.addresses import Address
 from cubecast.errors import CubecastError
-from cubecast.experiments.live.member import obey, say
 from cubecast.ids import MessageId, Topic
 from cubecast.net.links.loop import run
 from cubecast.net.live_node import LiveNode
 from cubecast.net.port.port import GapNotice, Logged
 from cubecast.net.port.since import PublisherCut
 from cubecast.net.settings.config import NodeConfig
+
+# A member's side of a live run: a node in this process, orders on standard input, events on standard output.
+
+Order = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+def say(event: str, **details: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, **details}) + "\n")
+    sys.stdout.flush()
+
+
+async def obey(node: LiveNode, orders: dict[str, Order]) -> None:
+    """Carry out orders, one after the other, until told to leave or until the supervisor is gone."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        order = json.loads(line)
+        if order["do"] == "leave":
+            await node.close()
+            return
+        await orders[order["do"]](order)
+
 
 TALK: Topic = "talk"
 ASKED_AT_ONCE = 3

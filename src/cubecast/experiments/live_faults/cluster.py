@@ -12,9 +12,8 @@ from typing import Any, Self
 
 from cubecast.addresses import Address
 from cubecast.errors import CubecastError
-from cubecast.experiments.free_ports import free_addresses
-from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy
-from cubecast.experiments.live_faults.process import MEMBER, Answering
+from cubecast.experiments.live_faults.link_proxy import Conditions, Direction, LinkProxy, free_addresses
+from cubecast.experiments.members import MEMBER, Answering
 from cubecast.ids import NodeId, Topic
 
 POLL = 0.1

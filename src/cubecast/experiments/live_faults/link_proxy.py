@@ -5,10 +5,13 @@ direction and can change at any time: they are late, they stand still, they are 
 """
 
 import asyncio
+import os
+import socket
 from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
-from random import Random
+from random import Random, SystemRandom
 from typing import cast
 
 from cubecast.addresses import Address
@@ -189,3 +192,27 @@ def _damaged(data: bytes, random: Random) -> bytes:
     changed = bytearray(data)
     changed[random.randrange(len(changed))] ^= random.randrange(1, 256)
     return bytes(changed)
+
+
+# Loopback addresses for those who must know them before anybody listens there.
+#
+# Not from the range that systems hand out for outgoing connections and for "any port": what comes from there may be
+# somebody else's before the one it was chosen for listens, and who keeps dialling such a port while nobody listens may
+# in the end be connected to itself. Processes that choose at the same time choose from different parts of the range.
+
+PORTS = range(15_000, 32_000)
+PARTS = 17
+
+
+def free_addresses(count: int) -> list[Address]:
+    """All different, because all are open at once."""
+    random, found, ours = SystemRandom(), list[Address](), PORTS[os.getpid() % PARTS :: PARTS]
+    with ExitStack() as stack:
+        while len(found) < count:
+            probe = stack.enter_context(socket.socket())
+            try:
+                probe.bind(("127.0.0.1", random.choice(ours)))
+            except OSError:
+                continue
+            found.append(Address(*probe.getsockname()))
+    return found

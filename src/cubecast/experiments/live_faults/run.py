@@ -1,19 +1,50 @@
-"""Runs a schedule against a live cluster and judges what is left."""
+"""Runs schedules against live clusters and judges what is left."""
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cubecast import __version__
+from cubecast.check import check_directory
 from cubecast.check.verdict import Report, Verdict
-from cubecast.errors import CubecastError
+from cubecast.errors import BadInput, CubecastError
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
-from cubecast.experiments.live_faults.judge import judged
 from cubecast.experiments.live_faults.link_proxy import Conditions
-from cubecast.experiments.live_faults.process import MemberFailed
-from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
+from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule, draw
+from cubecast.experiments.members import MemberFailed
 from cubecast.ids import NodeId
 from cubecast.net.node.input_log import replay_all
+from cubecast.protocol.families import find
+from cubecast.trace.event import RunInfo
+from cubecast.trace.journal import collect
+
+# From what the members left behind to a verdict.
+
+
+def collected(config: ClusterConfig, name: str) -> Path:
+    """The members' journals as a trace dataset."""
+    out = config.directory / "trace"
+    parameters = {"members": config.members, "patience": config.patience, "round_length": config.round_length}
+    family = find(config.settings.get("protocol", "cubecast"))
+    info = RunInfo(
+        name,
+        family.name,
+        family.promises,
+        seed=config.seed,
+        code_version=__version__,
+        parameters=parameters,
+        measured=family.measured,
+    )
+    collect(config.journals, out, info)
+    return out
+
+
+def judged(config: ClusterConfig, name: str) -> Report:
+    """The reference checker's verdict on everything the protocol promises."""
+    return check_directory(collected(config, name))
+
 
 AFTERWARDS = 0.5
 """Seconds of further publishing after the last accident."""
@@ -170,3 +201,30 @@ def _kept(config: ClusterConfig, schedule: LiveSchedule, statuses: dict[NodeId, 
         reasons = [violation.reason for violation in report.witnesses[:3]] or list(report.unknown_because)
         raise LiveFailure(f"{report.verdict}, {sorted(report.violated())}: {reasons}\n{schedule}")
     return report
+
+
+# Many seeded schedules against live clusters, one after another, until one breaks a promise.
+
+PATIENCE = 1.0
+
+
+def torment(directory: Path, seed: int, schedules: int) -> Iterator[Outcome]:
+    """Runs the schedules of `seed`, `seed` + 1, …, each below a directory of its own; raises LiveFailure."""
+    if schedules < 1:
+        raise BadInput(f"at least one schedule must run, not {schedules}")
+    below = {one: directory / f"seed-{one}" for one in range(seed, seed + schedules)}
+    for place in below.values():
+        if place.exists():
+            raise BadInput(f"{place} exists; name another directory for --live")
+    for one, place in below.items():
+        yield asyncio.run(run_schedule(draw(one, patience=PATIENCE), place, patience=PATIENCE))
+
+
+def verified_with_spark(directory: Path, master: str | None, conf: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The same traces, judged a second time by the pipeline: verdicts by run."""
+    from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.verify import verify
+
+    traces = sorted(directory.glob("seed-*/trace"))
+    verified = verify(spark_session(master, conf), traces)
+    return {Path(one.run.directory).parent.name: one.verdict for one in verified.runs}

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cubecast.experiments.live_load.late_checker import checker_for
+from cubecast.experiments.live_load.checker import checker_for
 from cubecast.experiments.live_load.load import Load
 
 MOST_AT_ONCE = 256

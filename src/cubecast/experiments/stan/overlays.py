@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 from cubecast.errors import BadInput
 from cubecast.experiments.stan.spark_rounds import Rounds, run_rounds
 from cubecast.pipeline.outputs import require_new
-from cubecast.pipeline.workloads.numbered import number_table
-from cubecast.pipeline.workloads.table import read_table, require_members
+from cubecast.pipeline.workloads.table import number_table, read_table, require_members
 from cubecast.sim.kernels.stan_metrics import MEASURES
 
 MUCH = 0.4

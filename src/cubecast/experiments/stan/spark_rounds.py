@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from cubecast.errors import BadInput
-from cubecast.pipeline.workloads.numbered import Numbered
+from cubecast.pipeline.workloads.table import Numbered
 from cubecast.sim.kernels.stan import Overlays
 from cubecast.sim.kernels.stan_kernel import MOST_TTL
 from cubecast.sim.kernels.stan_metrics import MEASURES, count_different

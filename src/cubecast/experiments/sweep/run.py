@@ -1,6 +1,7 @@
 """Runs a sweep on Spark. The driver plans, waits, and gathers; every point is a task."""
 
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -8,18 +9,54 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from pyspark import RDD
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from cubecast.errors import CubecastError
 from cubecast.experiments.sweep.grid import Parameters, Point, Sweep
-from cubecast.experiments.sweep.job import Job
-from cubecast.experiments.sweep.kinds import find_kind
-from cubecast.experiments.sweep.plan import Batch, batches, checked_points
+from cubecast.experiments.sweep.kinds import Batch, batches, checked_points, find_kind
 from cubecast.experiments.sweep.progress import Listener, Snapshot, Watch
 from cubecast.experiments.sweep.results import About, column, means, row_of, write_results
 from cubecast.experiments.sweep.store import SweepStore
 from cubecast.experiments.sweep.task import OK, Work, run_batches
+
+# A Spark job in a thread of its own, so that Ctrl-C finds the main thread waiting and not talking to the JVM.
+#
+# PySpark answers an interrupt by calling the JVM to cancel all jobs. When the main thread is in the middle of a call
+# itself, that second call breaks the connection and fills the terminal with tracebacks.
+
+
+class Job:
+    """Starts at once; `result` waits for the end and can be interrupted."""
+
+    def __init__(self, tasks: "RDD[Any]", group: str) -> None:
+        self._tasks = tasks
+        self._group = group
+        self._error: Exception | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._collect, name="sweep-job", daemon=True)
+        self._thread.start()
+
+    def result(self) -> Exception | None:
+        """What Spark raised, if it did."""
+        self._ended.wait()
+        return self._error
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _collect(self) -> None:
+        try:
+            # A job group belongs to the thread that sets it.
+            context = self._tasks.context
+            context.setJobGroup(self._group, "sweep", interruptOnCancel=True)
+            self._tasks.collect()
+        except Exception as error:
+            self._error = error
+        finally:
+            self._ended.set()
+
 
 MOST_NAMED = 5
 

@@ -17,8 +17,7 @@ from typing import Any
 from pyspark import TaskContext
 
 from cubecast.experiments.sweep.grid import Point
-from cubecast.experiments.sweep.kinds import Figures, PointKind, find_kind
-from cubecast.experiments.sweep.plan import Batch
+from cubecast.experiments.sweep.kinds import Batch, Figures, PointKind, find_kind
 from cubecast.experiments.sweep.store import SweepStore
 
 OK, ERROR = "ok", "error"

@@ -35,8 +35,7 @@ from cubecast.net.links.handshake import (
 from cubecast.net.links.login import for_node
 from cubecast.net.links.slices import Slices
 from cubecast.net.links.turn import Turn
-from cubecast.net.members.directory import Directory
-from cubecast.net.members.introductions import Elsewhere, Introductions
+from cubecast.net.members.directory import Directory, Elsewhere, Introductions
 from cubecast.net.members.security import Security
 from cubecast.net.settings.config import NodeConfig
 

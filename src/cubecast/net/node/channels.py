@@ -6,11 +6,12 @@ over in runs of messages with the same attributes.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cubecast.errors import BadInput, NotKept
 from cubecast.headers import attributes_of
 from cubecast.ids import Topic
+from cubecast.net.links.turn import Turn
 from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.subscriptions import Subscription, Subscriptions
 from cubecast.net.port.port import Sink
@@ -18,6 +19,34 @@ from cubecast.net.port.since import Since
 from cubecast.patterns import is_pattern
 from cubecast.protocol.filters import Filter, parse
 from cubecast.protocol.filters.values import as_text
+
+# What a port asks of the node it belongs to.
+
+
+class Host(Protocol):
+    @property
+    def turn(self) -> Turn:
+        """Of the links: what is published is written without another pass through the event loop."""
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """An input for the machine; nothing happens while there is none."""
+
+    def hold_back(self, topic: Topic) -> None:
+        """A subscriber of the topic does not read."""
+
+    def let_through(self, topic: Topic) -> None:
+        """It reads again."""
+
+    def envelope_bytes(self, topic: Topic) -> int:
+        """What a publication on the topic would take besides its messages."""
+
+    def reaches(self, topic: Topic) -> bool:
+        """Is there any subscriber of the topic on another node?"""
+
+    def on_new_incarnation(self, incarnation: int) -> None: ...
+    def status(self) -> dict[str, Any]: ...
+    async def close(self) -> None: ...
+
 
 AT_ONCE = 512
 """Messages in one step: each is looked at."""

@@ -60,7 +60,7 @@ from cubecast.wire.codec import MAX_PACKET_BYTES, codec_of
 
 if TYPE_CHECKING:
     from cubecast.net.node.input_log import InputLog
-    from cubecast.net.node.journal import Journal
+    from cubecast.net.node.tracing import Journal
     from cubecast.net.observe.meter import Meter
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from cubecast.errors import BadInput, CubecastError, HandedOver
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.node.channels import Channels
+from cubecast.net.node.channels import Channels, Host
 from cubecast.net.node.durable.recorder import Recorder
-from cubecast.net.node.host import Host
 from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.pacing import Departures, processor_waits
 from cubecast.net.node.status import MOST_SHOWN

@@ -13,12 +13,11 @@ from typing import Any
 from cubecast.addresses import Address
 from cubecast.errors import BadInput, CubecastError, NotKept
 from cubecast.ids import MessageId, MessageRun, Topic
-from cubecast.net.node.channels import Channels
+from cubecast.net.node.channels import Channels, Host
 from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.durable.refill import Dial, Surroundings
 from cubecast.net.node.durable.replaying import Replay
 from cubecast.net.node.filtering import FilteredSink
-from cubecast.net.node.host import Host
 from cubecast.net.node.publishing import PublishingSide
 from cubecast.net.node.status import MOST_SHOWN
 from cubecast.net.node.subscriptions import NOBODY, Subscriptions

@@ -1,28 +1,106 @@
-"""A machine's journal while one is written, and switching it on and off in a living node."""
+"""A live node's journal: its lines on disk before anybody sees what they tell of; switching it on and off."""
 
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cubecast.errors import BadInput
-from cubecast.ids import NodeId
+from cubecast.ids import NodeId, Topic
 from cubecast.net.links.handshake import Place
 from cubecast.net.settings.config import NodeConfig
-from cubecast.protocol.effects import Effects, Send
+from cubecast.protocol.effects import Effect, Effects, Send
 from cubecast.protocol.inputs import Input
-from cubecast.protocol.inspector import Inspector
+from cubecast.protocol.inspector import Inspector, Reached
+from cubecast.trace.journal import JournalWriter
+from cubecast.trace.recording import Recording
+from cubecast.trace.rows import BASE, OFF, RUN
+from cubecast.trace.schema import Kind
 
 if TYPE_CHECKING:
     from cubecast.net.node.driver import Driver
-    from cubecast.net.node.journal import Journal
+
+
+# A live node's journal: the lines of its history on disk, before anybody sees what they tell of.
+
+
+class Journal:
+    """Written at the end of every step, before anybody acts on its effects."""
+
+    def __init__(
+        self,
+        directory: Path,
+        node: int,
+        incarnation: int,
+        instance: bytes,
+        *,
+        protocol: str = "",
+        packets: bool = False,
+    ) -> None:
+        self._writer = JournalWriter(directory, node, incarnation, instance.hex()[:8])
+        self._recording = Recording(self._writer.line, packets=packets)
+        self._protocol = protocol
+        self._packets = packets
+        self._incarnation = incarnation
+
+    @classmethod
+    def of(cls, config: NodeConfig, directory: Path, place: Place) -> "Journal":
+        """That of a node with these settings."""
+        who = (place.node, place.incarnation, place.instance)
+        return cls(directory, *who, protocol=config.protocol, packets=config.journal_packets)
+
+    def started(self, now: float) -> None:
+        self._writer.line(RUN, now, self._protocol)
+        self._recording.started(now, self._incarnation)
+        self._writer.flush()
+
+    def began_late(self, now: float, published: Mapping[Topic, int], subscriptions: Sequence[Reached]) -> None:
+        """Switched on in the middle of a life: what was before, and where each subscription is, as its cut."""
+        self._writer.line(RUN, now, self._protocol)
+        self._recording.started(now, self._incarnation)
+        self._writer.line(BASE, now, published)
+        for one in subscriptions:
+            self._recording.found(now, one.topic, one.delivered, confirmed=one.is_confirmed)
+        self._writer.flush()
+
+    def switched_off(self, now: float) -> None:
+        """The node goes on and nothing more is written."""
+        self._writer.line(OFF, now)
+        self._writer.close()
+
+    def packet(self, now: float, sender: NodeId, packet: Any, effects: list[Effect]) -> None:
+        """A packet that the machine took, and what came of it."""
+        if self._packets:
+            self._recording.packet(Kind.RECEIVE, now, sender, packet)
+        self._recording.effects(now, effects)
+        self._writer.flush()
+
+    def step(self, now: float, given: Input, effects: list[Effect]) -> None:
+        """Any other input that the machine took, and what came of it."""
+        self._recording.asked(now, given, effects)
+        self._recording.effects(now, effects)
+        self._writer.flush()
+
+    def ended(self, now: float, *, at_rest: bool) -> None:
+        """The last line: at rest nothing was under way."""
+        self._recording.ended(now, Kind.QUIESCENT if at_rest else Kind.STOP)
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """It cannot be written any more."""
+        self._writer.abandon()
+
+    def drop(self) -> None:
+        """It was not this node's history after all."""
+        self._writer.remove()
+
 
 log = logging.getLogger(__name__)
 
-RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Journalling:
@@ -100,7 +178,6 @@ class Tracing:
         where = self._config.journal
         if where is None:
             return None
-        from cubecast.net.node.journal import Journal  # as in `switch_on`
 
         try:
             journal = Journal.of(self._config, where, place)
@@ -120,9 +197,8 @@ class Tracing:
     def switch_on(self, run: str, place: Place, driver: "Driver") -> Path:
         """The directory; BadInput when that cannot be."""
         # Here, because it brings the schema of traces along, which a node that writes none does without.
-        from cubecast.net.node.journal import Journal
 
-        if not RUN.fullmatch(run):
+        if not RUN_NAME.fullmatch(run):
             raise BadInput(f"{run!r} is no name for a trace: letters, digits, dots, dashes, at most 64")
         if driver.journalling.journal is not None:
             raise BadInput(f"a trace is written to {self._directory} already")

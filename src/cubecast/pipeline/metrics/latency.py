@@ -1,10 +1,10 @@
-"""How long publications take: to arrive, to be delivered, and how long they are held in between."""
+"""How long publications take, how many are held in between, and what they carry for it."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from cubecast.pipeline.metrics.journeys import remote
-from cubecast.pipeline.metrics.keys import MESSAGE
+from cubecast.pipeline.metrics.journeys import MESSAGE, NODE, NODE_TOPIC, is_kind, remote
+from cubecast.trace.schema import Kind
 
 _JOURNEY = ("node", "incarnation", "published_at", "received_at", "delivered_at", "subscribed")
 
@@ -51,3 +51,115 @@ def hops(journeys: DataFrame) -> DataFrame:
 
 def _named(metric: str, value: Column) -> Column:
     return F.struct(F.lit(metric).alias("metric"), value.alias("value"))
+
+
+# Messages received and not yet delivered, per node, as a step function over the node's own history.
+
+
+def buffer_steps(journeys: DataFrame) -> DataFrame:
+    """Occupancy after every arrival and delivery. A message passes through the buffer even if delivered at once.
+
+    Only messages that were delivered in the end are counted: the trace does not say whether another one was still
+    waited for or put aside, and `undelivered` counts those.
+
+    → run, node, incarnation, seq, time, held
+    """
+    return _steps(journeys).select(*NODE, "seq", "time", "held")
+
+
+def buffer_per_node(journeys: DataFrame, spans: DataFrame) -> DataFrame:
+    """`held_mean`: average occupancy over the run's time (Little: holding times over span). `spans`: run, span.
+
+    → run, node, held_max, held_mean
+    """
+    waited = F.sum(-F.col("step") * F.col("time"))
+    return (
+        _steps(journeys)
+        .groupBy("run", "node")
+        .agg(F.max("held").alias("held_max"), waited.alias("waited"))
+        .join(F.broadcast(spans.select("run", "span")), on="run", how="inner")
+        .select("run", "node", "held_max", F.try_divide("waited", "span").alias("held_mean"))
+    )
+
+
+def _steps(journeys: DataFrame) -> DataFrame:
+    """→ run, node, incarnation, seq, time, step (+1 or −1), held"""
+    so_far = Window.partitionBy(*NODE).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    came = F.struct(F.col("received_seq").alias("seq"), F.col("received_at").alias("time"), F.lit(1).alias("step"))
+    went = F.struct(F.col("delivered_seq").alias("seq"), F.col("delivered_at").alias("time"), F.lit(-1).alias("step"))
+    return (
+        _held(journeys)
+        .select(*NODE, F.explode(F.array(came, went)).alias("one"))
+        .select(*NODE, "one.*")
+        .withColumn("held", F.sum("step").over(so_far).cast("int"))
+        .select(*NODE, "seq", "time", "step", "held")
+    )
+
+
+def _held(journeys: DataFrame) -> DataFrame:
+    both = F.col("received_seq").isNotNull() & F.col("delivered_seq").isNotNull()
+    times = ("received_seq", "received_at", "delivered_seq", "delivered_at")
+    return (
+        journeys.select(*NODE, "source", "source_incarnation", *times)
+        .where(both & remote() & (F.col("received_seq") < F.col("delivered_seq")))
+        .select(*NODE, *times)
+    )
+
+
+# How much causal information publications carry, and how much other representations would.
+
+
+def barrier_sizes(events: DataFrame) -> DataFrame:
+    """Direct dependencies each publication claims; a row without claims counts as none. → run, metric, value"""
+    size = F.coalesce(F.size("deps"), F.lit(0))
+    return (
+        events.select("run", "kind", "deps")
+        .where(is_kind(Kind.PUBLISH))
+        .select("run", F.lit("barrier_size").alias("metric"), F.greatest(size, F.lit(0)).cast("double").alias("value"))
+    )
+
+
+def vector_sizes(events: DataFrame) -> DataFrame:
+    """Entries a vector clock would need on each publication, the publisher's own included.
+
+    `vector_size`: every publisher in the causal past. `vector_changed`: only those heard from since this node's
+    previous publication on the topic, which is Birman's compression. Both count what the publisher had delivered,
+    read from its own history, not from claims.
+
+    → run, metric, value
+    """
+    history = Window.partitionBy(*NODE_TOPIC).orderBy("seq")
+    so_far = history.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    counted = (
+        _publish_and_foreign_deliver_rows(events)
+        .withColumn("previous", F.lag("seq").over(_one_source()))
+        .withColumn("last_publish", F.max(F.when(_publishes(), F.col("seq"))).over(so_far))
+        .withColumn("new", ~_publishes() & F.col("previous").isNull())
+        .withColumn("again", ~_publishes() & (F.col("previous") < F.col("last_publish")))
+        .withColumn("width", F.sum(F.col("new").cast("int")).over(so_far))
+        .withColumn("changes", F.sum((F.col("new") | F.coalesce("again", F.lit(False))).cast("int")).over(so_far))
+        .where(_publishes())
+        .withColumn("changed", F.col("changes") - F.coalesce(F.lag("changes").over(history), F.lit(0)))
+    )
+    both = F.create_map(F.lit("vector_size"), F.col("width") + 1, F.lit("vector_changed"), F.col("changed") + 1)
+    return counted.select("run", F.explode(both).alias("metric", "value")).select(
+        "run", "metric", F.col("value").cast("double").alias("value")
+    )
+
+
+def _publish_and_foreign_deliver_rows(events: DataFrame) -> DataFrame:
+    """Partitioned once by (node, topic): both windows above then sort in place instead of shuffling twice."""
+    foreign = (F.col("source") != F.col("node")) | (F.col("source_incarnation") != F.col("incarnation"))
+    return (
+        events.select(*NODE_TOPIC, "seq", "kind", "source", "source_incarnation")
+        .where(is_kind(Kind.PUBLISH) | (is_kind(Kind.DELIVER) & foreign))
+        .repartition(*NODE_TOPIC)
+    )
+
+
+def _one_source() -> Window:
+    return Window.partitionBy(*NODE_TOPIC, "source", "source_incarnation").orderBy("seq")
+
+
+def _publishes() -> Column:
+    return is_kind(Kind.PUBLISH)

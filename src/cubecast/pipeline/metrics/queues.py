@@ -1,4 +1,4 @@
-"""The output queue of every node, and the packets it has under way.
+"""The output queue of every node, the packets it has under way, and how evenly the nodes share the work.
 
 A trace says when a packet is handed to the sender's output queue and when it arrives, not when it leaves. Two readings
 follow from that. `transits` needs nothing else: a packet is *in flight* from hand-over to arrival, waiting included.
@@ -11,7 +11,7 @@ transmission time (a live system), only the first reading exists.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cubecast.pipeline.metrics.keys import MESSAGE, NODE, carries_publication, is_kind
+from cubecast.pipeline.metrics.journeys import MESSAGE, NODE, carries_publication, is_kind
 from cubecast.trace.schema import Kind
 
 _ROUNDING = 1e-6
@@ -138,4 +138,53 @@ def in_flight_per_node(transits: DataFrame) -> DataFrame:
             F.count(F.when(F.col("at").isNull(), 1)).alias("lost"),
         )
         .select("run", "node", "in_flight_max", "lost")
+    )
+
+
+# How evenly the nodes share the work.
+
+LOADS = ("packets_sent", "packets_received", "bytes_sent")
+
+
+def load_per_node(events: DataFrame) -> DataFrame:
+    """Every node that wrote a row, also those that sent nothing: idleness is part of the balance.
+
+    → run, node, packets_sent, packets_received, bytes_sent, deliveries
+    """
+    sent, received = is_kind(Kind.SEND), is_kind(Kind.RECEIVE)
+    return (
+        events.select("run", "node", "kind", "bytes")
+        .groupBy("run", "node")
+        .agg(
+            F.count(F.when(sent, True)).alias("packets_sent"),
+            F.count(F.when(received, True)).alias("packets_received"),
+            F.sum(F.when(sent, F.coalesce("bytes", F.lit(0))).otherwise(0)).alias("bytes_sent"),
+            F.count(F.when(is_kind(Kind.DELIVER), True)).alias("deliveries"),
+        )
+        .select("run", "node", *LOADS, "deliveries")
+    )
+
+
+def balance(nodes: DataFrame) -> DataFrame:
+    """Gini coefficient (0: all equal, towards 1: one does everything) and the busiest node over the mean.
+
+    With values x_1 ≤ … ≤ x_n, Gini = Σ (2i − n − 1)·x_i / (n·Σ x_i). Null when nobody did anything.
+
+    → run, load, gini, max_over_mean
+    """
+    ranked = Window.partitionBy("run", "load").orderBy("value", "node")
+    whole = Window.partitionBy("run", "load").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    return (
+        nodes.select("run", "node", *LOADS)
+        .unpivot(["run", "node"], list(LOADS), "load", "value")
+        .withColumn("rank", F.row_number().over(ranked))
+        .withColumn("n", F.count("*").over(whole))
+        .groupBy("run", "load")
+        .agg(
+            F.try_divide(
+                F.sum((2 * F.col("rank") - F.col("n") - 1) * F.col("value")), F.count("*") * F.sum("value")
+            ).alias("gini"),
+            F.try_divide(F.max("value"), F.avg("value")).alias("max_over_mean"),
+        )
+        .select("run", "load", "gini", "max_over_mean")
     )

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from cubecast.errors import TraceError
 from cubecast.pipeline.layout import file_footer
 from cubecast.pipeline.metrics.headers import Header, header_of
-from cubecast.pipeline.metrics.keys import is_named
+from cubecast.pipeline.metrics.journeys import is_named
 from cubecast.pipeline.staging import Run
 from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, CONTENTS, LISTS, MESSAGE_IDS, MOST_COUNTED, NODE_IDS, RUN_FILE
 

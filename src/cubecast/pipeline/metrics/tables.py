@@ -7,22 +7,32 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cubecast.pipeline.metrics.buffers import buffer_per_node
-from cubecast.pipeline.metrics.interest import publication_packets
 from cubecast.pipeline.metrics.journeys import journeys
-from cubecast.pipeline.metrics.latency import completion_latency, hops, latencies
-from cubecast.pipeline.metrics.load import LOADS, balance, load_per_node
-from cubecast.pipeline.metrics.ordering import barrier_sizes, vector_sizes
-from cubecast.pipeline.metrics.publications import publications
+from cubecast.pipeline.metrics.latency import (
+    barrier_sizes,
+    buffer_per_node,
+    completion_latency,
+    hops,
+    latencies,
+    vector_sizes,
+)
 from cubecast.pipeline.metrics.queues import (
+    LOADS,
+    balance,
     in_flight_per_node,
+    load_per_node,
     output_queue,
     queue_per_node,
     queue_values,
     transit_times,
     transits,
 )
-from cubecast.pipeline.metrics.subscriptions import subscription_counts, subscription_latencies
+from cubecast.pipeline.metrics.subscriptions import (
+    publication_packets,
+    publications,
+    subscription_counts,
+    subscription_latencies,
+)
 from cubecast.pipeline.metrics.traffic import COUNTS, arrivals_by_outcome, packet_sizes, unwanted
 
 PER_NODE: Final = (

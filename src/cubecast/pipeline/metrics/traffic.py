@@ -3,8 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from cubecast.pipeline.metrics.journeys import remote
-from cubecast.pipeline.metrics.keys import MESSAGE, carries_publication, is_kind, messages_inside
+from cubecast.pipeline.metrics.journeys import MESSAGE, carries_publication, is_kind, messages_inside, remote
 from cubecast.trace.schema import Kind
 
 COUNTS = (

@@ -12,8 +12,41 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from cubecast.errors import BadInput
+
+# How many subscribers topics have, and how many topics users have.
+
+
+def subscribers_per_topic(subscriptions: DataFrame) -> DataFrame:
+    """→ topic, degree"""
+    return (
+        subscriptions.select("user", "topic")
+        .groupBy("topic")
+        .agg(F.count("*").alias("degree"))
+        .select("topic", "degree")
+    )
+
+
+def subscriptions_per_user(subscriptions: DataFrame) -> DataFrame:
+    """→ user, degree"""
+    return (
+        subscriptions.select("user", "topic").groupBy("user").agg(F.count("*").alias("degree")).select("user", "degree")
+    )
+
+
+def degree_histogram(degrees: DataFrame) -> DataFrame:
+    """How many have each degree. → degree, count"""
+    return (
+        degrees.select("degree")
+        .groupBy("degree")
+        .agg(F.count("*").alias("count"))
+        .select("degree", "count")
+        .orderBy("degree")
+    )
+
 
 Array = npt.NDArray[np.float64]
 

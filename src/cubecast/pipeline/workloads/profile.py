@@ -1,17 +1,27 @@
-"""A subscription table in numbers: sizes, degree distributions with their power laws, correlation of topics."""
+"""A workload from beginning to end, and in numbers: sizes, degree distributions, correlation of topics."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cubecast.errors import BadInput
 from cubecast.pipeline.outputs import require_new
 from cubecast.pipeline.workloads.correlation import Correlation, correlation_summary, sample_topics
-from cubecast.pipeline.workloads.degrees import degree_histogram, subscribers_per_topic, subscriptions_per_user
-from cubecast.pipeline.workloads.powerlaw import PowerLaw, fit_power_law
+from cubecast.pipeline.workloads.logs import LogFormat, read_log
+from cubecast.pipeline.workloads.matched import Shape, matched_subscriptions
+from cubecast.pipeline.workloads.powerlaw import (
+    PowerLaw,
+    degree_histogram,
+    fit_power_law,
+    subscribers_per_topic,
+    subscriptions_per_user,
+)
+from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions
+from cubecast.pipeline.workloads.universe import UniverseRules, median_size, universe, universe_size
+from cubecast.pipeline.workloads.zipf import ZipfLoad, zipf_load
 
 TOPICS_COMPARED = 200
 
@@ -76,3 +86,40 @@ def _degrees(degrees: DataFrame) -> Degrees:
     values, counts = [row["degree"] for row in rows], [row["count"] for row in rows]
     total = sum(value * count for value, count in zip(values, counts, strict=True))
     return Degrees(total / sum(counts), max(values), fit_power_law(values, counts))
+
+
+# A workload from beginning to end: make it, write it once, profile what was written.
+
+
+def build_universe(
+    spark: SparkSession, log: LogFormat, rules: UniverseRules, seed: int, candidates: int, out: Path
+) -> tuple[int, int, Profile]:
+    """Of `candidates` universes (seeds `seed`, `seed` + 1, …) the median one, written to `out`.
+
+    Returns its seed, how many rows of the log were left out, and its profile.
+    """
+    require_new(out)
+    pairs = read_log(spark, log)
+    attempts = range(seed, seed + candidates)
+    kept = seed if candidates <= 1 else median_size(universe_size(pairs.found, rules, one) for one in attempts).seed
+    found = profile(write_subscriptions(universe(pairs.found, rules, kept), out), seed)
+    pairs.release()
+    return kept, pairs.skipped, found
+
+
+def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:
+    require_new(out)
+    return profile(write_subscriptions(synthetic_subscriptions(spark, model, seed), out), seed)
+
+
+def build_matched(spark: SparkSession, shape: Shape, seed: int, out: Path) -> Profile:
+    require_new(out)
+    return profile(write_subscriptions(matched_subscriptions(spark, shape, seed), out), seed)
+
+
+def build_publications(spark: SparkSession, load: ZipfLoad, seed: int, out: Path) -> float:
+    """The load, written to `out`; returns the share of the busiest topic in it."""
+    require_new(out)
+    zipf_load(spark, load, seed).write.mode("overwrite").parquet(str(out))
+    (most,) = spark.read.parquet(str(out)).groupBy("rank").count().agg(F.max("count").alias("count")).collect()
+    return float(most["count"]) / load.publications

@@ -13,7 +13,7 @@ from cubecast.protocol.epidemic.brisa_forest import check_forest
 from cubecast.protocol.epidemic.brisa_inspector import BrisaInspector, OverlayInspector
 from cubecast.protocol.epidemic.brisa_packets import FLOW_PACKETS
 from cubecast.protocol.epidemic.flood import FLOOD_PACKETS, Flood, HyParViewParameters, Overlay
-from cubecast.protocol.epidemic.hyparview_packets import MEMBERSHIP_PACKETS
+from cubecast.protocol.epidemic.hyparview import MEMBERSHIP_PACKETS
 from cubecast.protocol.epidemic.simple_gossip import GOSSIP_PACKETS, GossipParameters, SimpleGossip
 from cubecast.protocol.epidemic.simple_tree import TREE_PACKETS, SimpleTree
 from cubecast.protocol.epidemic.tag import TAG_PACKETS, Tag, TagParameters

@@ -19,7 +19,7 @@ from cubecast.protocol.epidemic.brisa_packets import (
     Lost,
     Position,
 )
-from cubecast.protocol.epidemic.hyparview_packets import ForwardJoin, Probe, Shuffle
+from cubecast.protocol.epidemic.hyparview import ForwardJoin, Probe, Shuffle
 
 MOST_COUNTER = 1 << 48
 MOST_IDS = 32

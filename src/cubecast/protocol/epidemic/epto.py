@@ -31,10 +31,8 @@ from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import ID_LIMIT, Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Effects, Published, Released, Send, SetTimer, Subscribed, Unsubscribed
-from cubecast.protocol.epidemic.epto_order import FIRST, Key, Order
-from cubecast.protocol.epidemic.epto_packets import Ball, Entry, Hello, Welcome
-from cubecast.protocol.epidemic.epto_parameters import Clock, EptoParameters, Rule
-from cubecast.protocol.epidemic.stability import stability_of
+from cubecast.protocol.epidemic.epto_order import FIRST, Key, Order, stability_of
+from cubecast.protocol.epidemic.epto_parameters import Ball, Clock, Entry, EptoParameters, Hello, Rule, Welcome
 
 ROUND: Final = "round"
 IDLE: Final = "idle"

@@ -4,8 +4,7 @@ from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Released
 from cubecast.protocol.epidemic.epto import Epto
 from cubecast.protocol.epidemic.epto_inspector import EptoInspector
-from cubecast.protocol.epidemic.epto_packets import PACKETS
-from cubecast.protocol.epidemic.epto_parameters import EptoParameters, PublishedParameters
+from cubecast.protocol.epidemic.epto_parameters import PACKETS, EptoParameters, PublishedParameters
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Seat, Setup
 
 _SAFETY = ("K0", "P1", "P1b", "P2", "P5", "P6", "P9a", "P9b", "P11", "P3b")

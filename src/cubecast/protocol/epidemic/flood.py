@@ -11,8 +11,7 @@ from cubecast.protocol.contract import Packet
 from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.epidemic.brisa_validation import check_packet
 from cubecast.protocol.epidemic.dissemination import Disseminator, Message
-from cubecast.protocol.epidemic.hyparview import HyParView
-from cubecast.protocol.epidemic.hyparview_packets import MEMBERSHIP_PACKETS
+from cubecast.protocol.epidemic.hyparview import MEMBERSHIP_PACKETS, HyParView
 from cubecast.protocol.epidemic.membership import Membership
 from cubecast.protocol.parameters import check_parameters, parameter
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Send
-from cubecast.protocol.epidemic.hyparview import HyParView
-from cubecast.protocol.epidemic.hyparview_packets import (
+from cubecast.protocol.epidemic.hyparview import (
     Accept,
     Disconnect,
     ForwardJoin,
+    HyParView,
     Join,
     Neighbour,
     Probe,

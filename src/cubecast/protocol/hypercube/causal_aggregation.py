@@ -23,8 +23,8 @@ from typing import Any
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Effects, Observe, Send
-from cubecast.protocol.hypercube.causal_delivery import CausalDelivery
 from cubecast.protocol.hypercube.causal_packets import (
+    CausalDelivery,
     CausalMessage,
     CausalPacket,
     Vector,
@@ -33,7 +33,7 @@ from cubecast.protocol.hypercube.causal_packets import (
     fill,
     rebuild,
 )
-from cubecast.protocol.hypercube.fault_free import Broadcast
+from cubecast.protocol.hypercube.subscribers import Broadcast
 from cubecast.protocol.hypercube.topology import children
 from cubecast.protocol.order.pending import PendingBuffer
 from cubecast.protocol.order.vector_clock import zero

@@ -15,9 +15,8 @@ from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Deliver, Effects, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.hypercube.delivery import Delivery, FirstReception
-from cubecast.protocol.hypercube.fault_free import FaultFree
 from cubecast.protocol.hypercube.packets import Entry, Operation, Pub, Sub, Uns
-from cubecast.protocol.hypercube.subscribers import Roster, Subscribers
+from cubecast.protocol.hypercube.subscribers import FaultFree, Roster, Subscribers
 from cubecast.protocol.hypercube.topology import block, first_child
 from cubecast.protocol.masks import ids_of, mask_of
 

@@ -4,10 +4,13 @@ Views of a settled group are equal everywhere, so thousands of simulated nodes s
 they learned since. Children are remembered per parent until the view changes.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import ClassVar, NamedTuple
 
-from cubecast.ids import NodeId
+from cubecast.errors import LocalProtocolError
+from cubecast.ids import NodeId, Topic
+from cubecast.protocol.contract import Handlers
+from cubecast.protocol.effects import Effects
 from cubecast.protocol.hypercube.packets import Entry, Operation
 from cubecast.protocol.hypercube.topology import children, cluster
 from cubecast.protocol.masks import mask_of
@@ -93,3 +96,36 @@ class Subscribers:
 
     def children_below(self, parent: NodeId | None) -> tuple[NodeId, ...]:
         return self.place_below(parent).children
+
+
+# What protocols of a model without failures and without timers have to say about both: nothing happens.
+
+
+class FaultFree(Handlers):
+    __slots__ = ()
+    sets_timers: ClassVar[bool] = False
+    """A simulator may take a stretch of time at once (`sim.windows`)."""
+
+    def on_start(self, now: float) -> Effects:
+        return []
+
+    def on_timer(self, now: float, timer: Hashable) -> Effects:
+        raise LocalProtocolError(f"{type(self).__name__} sets no timers, so {timer!r} is not one of its own")
+
+    def on_peer_down(self, now: float, peer: NodeId) -> Effects:
+        return []
+
+    def on_peer_up(self, now: float, peer: NodeId) -> Effects:
+        return []
+
+
+class Broadcast(FaultFree):
+    """Besides, everybody gets everything."""
+
+    __slots__ = ()
+
+    def subscribe(self, now: float, topic: Topic) -> Effects:
+        raise LocalProtocolError("a broadcast reaches every node from the start; there is nothing to subscribe to")
+
+    def unsubscribe(self, now: float, topic: Topic) -> Effects:
+        raise LocalProtocolError("a broadcast reaches every node; nobody can leave it")

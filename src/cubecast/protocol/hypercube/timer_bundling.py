@@ -15,17 +15,17 @@ from typing import Any, ClassVar
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Acknowledged, CancelTimer, Effect, Effects, Observe, Send, SetTimer
-from cubecast.protocol.hypercube.causal_delivery import CausalDelivery
 from cubecast.protocol.hypercube.causal_packets import (
     ACKNOWLEDGEMENT_BYTES,
     HEADER_BYTES,
     AckBundle,
     Bundle,
+    CausalDelivery,
     CausalMessage,
     check_mtu,
     check_names,
 )
-from cubecast.protocol.hypercube.fault_free import Broadcast
+from cubecast.protocol.hypercube.subscribers import Broadcast
 from cubecast.protocol.hypercube.topology import children
 from cubecast.protocol.parameters import check_parameters, parameter
 

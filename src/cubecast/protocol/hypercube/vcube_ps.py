@@ -26,7 +26,6 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Outcomes
 from cubecast.protocol.effects import Acknowledged, Effects, Observe, Published, Send, Subscribed, Unsubscribed
 from cubecast.protocol.hypercube.delivery import Delivery, FirstReception
-from cubecast.protocol.hypercube.fault_free import FaultFree
 from cubecast.protocol.hypercube.packets import (
     Entry,
     Operation,
@@ -38,7 +37,7 @@ from cubecast.protocol.hypercube.packets import (
     Uns,
     message_of,
 )
-from cubecast.protocol.hypercube.subscribers import Awaited, Roster, Subscribers
+from cubecast.protocol.hypercube.subscribers import Awaited, FaultFree, Roster, Subscribers
 from cubecast.protocol.hypercube.topology import children
 
 

@@ -12,8 +12,14 @@ import pyarrow as pa
 from cubecast.pipeline.metrics import tables
 from cubecast.pipeline.metrics.headers import Header
 from cubecast.pipeline.metrics.in_memory import traffic
-from cubecast.pipeline.metrics.in_memory.events import read_rows
-from cubecast.pipeline.metrics.in_memory.journeys import buffers, journeys, latencies, outcomes, publication_packets
+from cubecast.pipeline.metrics.in_memory.events import (
+    buffers,
+    journeys,
+    latencies,
+    outcomes,
+    publication_packets,
+    read_rows,
+)
 from cubecast.pipeline.metrics.results import Metrics, metrics_of
 from cubecast.pipeline.metrics.summary import NORMAL_QUANTILE, PERCENTILES
 from cubecast.pipeline.staging import Run
