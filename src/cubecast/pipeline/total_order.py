@@ -95,7 +95,7 @@ def sequences_of(rows: list[dict[str, Any]]) -> list[Deliveries]:
 
 def disorder(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
     """P9a and P9b. Sequences that fit into one order agree in pairs, so pairs are compared only if they do not."""
-    circle = in_circles([sequence.message for sequence in sequences])
+    circle = left_in_circles([sequence.message for sequence in sequences])
     if not circle:
         return
     for sequence in sequences:
@@ -152,7 +152,7 @@ def holes(sequences: Sequence[Deliveries]) -> Iterator[Finding]:
             yield sequence.finding("P9c", place, reason, theirs)
 
 
-def in_circles(orders: Sequence[Ints]) -> set[int]:
+def left_in_circles(orders: Sequence[Ints]) -> set[int]:
     """Messages on, or squeezed between, contradictions of these orders, each of which names a message at most once.
 
     The orders are taken up from the front, a message at a time, as soon as it is next wherever it occurs; what is left
