@@ -103,7 +103,7 @@ def test_pieces_are_made_outside_of_the_event_loop(tmp_path, monkeypatch):
 
     async def story(recent):
         store = await Store.open(tmp_path / str(recent))
-        history = History(store, recent)
+        history = History(store, recent=recent)
         for number in range(2_000):
             history.append("t", MessageId(0, 0, number + 1), pack([b"x" * 500]))
         await store.synced(store.ticket)

@@ -11,7 +11,7 @@ from support.memory_log import MemoryLog
 
 
 def filled(recent: int, batches: int) -> History:
-    history = History(MemoryLog(), recent)
+    history = History(MemoryLog(), recent=recent)
     for number in range(batches):
         for source, topic in enumerate(("a", "b")):
             history.append(topic, MessageId(source, 0, 1 + 2 * number), pack([b"x" * 50, b"y"]))

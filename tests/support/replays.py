@@ -13,6 +13,8 @@ from cubecast.net.port.port import GapNotice, Logged
 from cubecast.net.port.since import start
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import matcher
+from cubecast.protocol.families import find
+from cubecast.wire.codec import codec_of
 from support.hosts import Alone
 
 
@@ -98,10 +100,10 @@ class LoggingNode:
     def open_port(self) -> None:
         """Also a restart: the port is new, the log is not."""
         self.port = LocalPort(NodeConfig(), Alone())
-        recorder = Recorder(self.store, [">"])
-        recorder.history = self.history = History(self.store, self._recent)
+        recorder = Recorder(self.store, [">"], codec_of(find(NodeConfig().protocol)))
+        recorder.history = self.history = History(self.store, recent=self._recent)
         self.port.open(recorder)
-        recorder.returning._held = None  # there is nobody to fill the log from
+        recorder.catch_up._held = None  # there is nobody to fill the log from
 
     def deliver(self, topic: Topic, source: int = 0, count: int = 1, missed: int = 0) -> None:
         """`missed` are published while the node does not listen."""

@@ -107,7 +107,7 @@ class Inbox:
             self._append(event, size)
         else:
             self._overflow(event, size)
-        self._arrival.ring()
+        self._arrival.wake()
 
     def _pause(self) -> None:
         self._life.pause()

@@ -7,8 +7,8 @@ from cubecast.net.port.port import Port, Sink
 from cubecast.net.port.since import Since
 
 
-class Bell:
-    """Rings for all who wait at that moment. A waiter that is cancelled takes nothing with it and leaves no trace."""
+class Signal:
+    """Wakes all who wait at that moment. A waiter that is cancelled takes nothing with it and leaves no trace."""
 
     __slots__ = ("_waiting",)
 
@@ -24,7 +24,7 @@ class Bell:
             if future in self._waiting:
                 self._waiting.remove(future)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for future in waiting:
@@ -39,7 +39,7 @@ class Lifecycle:
         self.pattern = pattern
         self.since = since
         self.where = where
-        self.changed = Bell()
+        self.changed = Signal()
         self.ended = False
         self.error: CubecastError | None = None
         self._port = port
@@ -69,17 +69,17 @@ class Lifecycle:
 
     def become_ready(self) -> None:
         self._ready = True
-        self.changed.ring()
+        self.changed.wake()
 
     def become_live(self) -> None:
         self._live = True
-        self.changed.ring()
+        self.changed.wake()
 
     def end(self, error: CubecastError | None) -> None:
         if not self.ended:
             self.ended = True
             self.error = error
-            self.changed.ring()
+            self.changed.wake()
 
     def leave(self, error: CubecastError | None = None) -> None:
         """End it from this side. Ended first, because the port may say so itself while it is told."""

@@ -22,7 +22,7 @@ TICK = 1e-6
 
 
 Answer = TypeVar("Answer")
-Mend = Callable[[Topic], Awaitable[int]]
+RepairTopic = Callable[[Topic], Awaitable[int]]
 """How many damaged ranges of the topic are whole again."""
 
 
@@ -51,13 +51,17 @@ class Store(Protocol):
     async def repair(self, records: Sequence[Record]) -> int: ...
 
 
+async def _repairs_nothing(topic: Topic) -> int:
+    return 0
+
+
 class History:
     """All that a node delivered and still has."""
 
-    def __init__(self, store: Store, recent: int = RECENT) -> None:
+    def __init__(self, store: Store, repair: RepairTopic = _repairs_nothing, recent: int = RECENT) -> None:
         self.store, self._half = store, recent // 2
-        self.mend: Mend | None = None
-        """Tries to get what is damaged from peers, where there are any."""
+        self.repair = repair
+        """Tries to get what is damaged in a topic from peers; how many ranges are whole again."""
         self.newest_at = store.newest_at
         """The time of the last record."""
         self._older: dict[Topic, list[Entry]] = {}

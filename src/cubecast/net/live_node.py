@@ -217,7 +217,7 @@ class LiveNode:
         if not life.is_active:
             return ["not every living member knows this node yet"]
         if not life.is_filled:
-            refill = None if life.recorder is None else life.recorder.returning.refill
+            refill = None if life.recorder is None else life.recorder.catch_up.refill
             so_far = "" if refill is None else f"; {refill.messages} messages have come so far"
             return [f"this node's log is not filled yet with what it missed{so_far}"]
         return [] if self.observer is None else self.observer.overload()

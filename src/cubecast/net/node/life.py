@@ -30,6 +30,7 @@ from cubecast.net.node.tracing import Tracing
 from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.families import find
 from cubecast.protocol.inspector import Inspector
+from cubecast.wire.codec import codec_of
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class NodeLife:
         if self.directory.draws_ids and self.config.node is None:
             self.config = replace(self.config, node=own_id(self.config))
         self._acquaintances.recall()
-        self.recorder = await open_recorder(self.config)
+        self.recorder = await open_recorder(self.config, codec_of(find(self.config.protocol)))
 
     async def take_part(self, address: str, dial: Dial) -> None:
         """Returns when everybody who lives knows this node, and its log has what it missed while it was away."""
@@ -116,7 +117,8 @@ class NodeLife:
         if self.recorder is not None:
             await self.recorder.ready()
             await self._acquaintances.appear(lambda: self.inspector.living)
-            await self.recorder.fill(self.port.subscribing.surroundings(self._living_members, dial))
+            around = self.port.subscribing.surroundings(self._living_members, dial)
+            await self.recorder.fill(self.place.node, around)
         self.is_filled = True
 
     def _living_members(self) -> dict[bytes, Address]:
@@ -132,7 +134,7 @@ class NodeLife:
         self.directory.dimension = admission.dimension
         self.directory.learn(admission.places)
         self.directory.settle(place)
-        self._remember(place.incarnation)
+        self._begin_life(place)
         seating = Seating.of(config, admission, self.instance)
         family = find(config.protocol)
         driver = self.driver = Driver(
@@ -147,8 +149,6 @@ class NodeLife:
             owner=self,
             watcher=self._stepped,
         )
-        if self.recorder is not None:
-            self.recorder.codec = driver.codec
         self._outside.began(driver)
         driver.call("on_start")
         if family.population.announced:
@@ -160,6 +160,11 @@ class NodeLife:
             return None if path is None else InputLog(path, seating, self.instance)
         except OSError as error:
             raise BadInput(f"inputs cannot be recorded in {path}: {error.strerror}") from None
+
+    def _begin_life(self, place: Place) -> None:
+        if self.recorder is not None:
+            self.recorder.begin_life(place.node, place.incarnation)
+        remember(self.config, place.incarnation)
 
     def leave_place(self) -> None:
         """Another node got the id first, so nothing of this belongs to its history."""
@@ -182,11 +187,6 @@ class NodeLife:
 
     def _note_acquaintances(self) -> None:
         self._acquaintances.note(self.directory, self.peers.left, self.inspector.living)
-
-    def _remember(self, incarnation: int) -> None:
-        if self.recorder is not None:
-            self.recorder.me = self.place.node, incarnation
-        remember(self.config, incarnation)
 
     # What it is
 
@@ -313,7 +313,7 @@ class NodeLife:
         me = self.place
         self.directory.settle(Place(me.node, incarnation, me.instance, me.address))
         try:
-            self._remember(incarnation)
+            self._begin_life(self.place)
         except BadInput as error:
             log.error("%s; the node goes on, and had better not start again while no other one is up", error)
 
@@ -331,7 +331,7 @@ class NodeLife:
         self.call("on_peer_up", peer)
         self._note_acquaintances()
         if self.recorder is not None:
-            self.recorder.returning.member_came()
+            self.recorder.catch_up.member_came()
 
     def on_down(self, peer: NodeId) -> None:
         self.call("on_peer_down", peer)

@@ -59,7 +59,7 @@ class LocalPort:
 
     def _withholds(self, topic: Topic) -> bool:
         recorder = self.recorder
-        return recorder is not None and recorder.returning.is_filling and recorder.records(topic)
+        return recorder is not None and recorder.catch_up.is_filling and recorder.records(topic)
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -230,4 +230,4 @@ class LocalPort:
         self.subscribing.on_reincarnated()
         self._host.on_new_incarnation(incarnation)
         if self.recorder is not None:
-            self.recorder.returning.come_back()
+            self.recorder.catch_up.come_back()

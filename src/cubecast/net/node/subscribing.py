@@ -176,7 +176,7 @@ class SubscribingSide:
                     subscription.sink.on_batch(topic, message, payloads)
                 if audience.filtered is not None:
                     audience.filtered.deliver(topic, message, payloads, None)
-        elif not (recorder.returning.is_filling and recorder.holds(topic, message, payloads)):
+        elif not (recorder.catch_up.is_filling and recorder.holds(topic, message, payloads)):
             self.deliver(topic, message, payloads, packet)
 
     def on_deliver_to(self, subscription: Topic, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> None:

@@ -109,7 +109,7 @@ async def _entries(history: History, topic: Topic, start: int, content: bool) ->
     try:
         return await history.entries(topic, start, PIECE, content)
     except DamagedLog:
-        if history.mend is None or not await history.mend(topic):
+        if not await history.repair(topic):
             raise
         return await history.entries(topic, start, PIECE, content)
 

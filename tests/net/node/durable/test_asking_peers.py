@@ -10,7 +10,7 @@ from cubecast.errors import NotKept, Unreachable
 from cubecast.ids import MessageId
 from cubecast.log.history import History
 from cubecast.net.node.durable import refill
-from cubecast.net.node.durable.catch_up import Returning, fetch_all
+from cubecast.net.node.durable.catch_up import CatchUp, fetch_all
 from cubecast.net.node.durable.peer_logs import PeerLog, look
 from cubecast.net.node.durable.refill import Holding, Refill, Surroundings
 from cubecast.net.port.port import GapNotice, Run
@@ -155,18 +155,16 @@ def test_members_that_did_not_answer_or_come_later_are_asked_again(answering, mo
 
     async def main():
         members = {b"one": Address("a", 1), b"late": Address("a", 2)}
-        returning = Returning(History(MemoryLog()), [">"], None)
-        returning.around = Surroundings(
-            lambda: members, Answering, lambda *_: None, lambda _: None, lambda: True, lambda: True
-        )
-        returning.hold()
-        await returning.fill("test")
-        assert not returning.is_filling
+        catch_up = CatchUp(History(MemoryLog()), [">"], None)
+        around = Surroundings(lambda: members, Answering, lambda *_: None, lambda _: None, lambda: True, lambda: True)
+        catch_up.hold()
+        await catch_up.fill("test", around)
+        assert not catch_up.is_filling
         await until(lambda: len(asked) == 2)
         members[b"new"] = Address("a", 3)
-        returning.member_came()
+        catch_up.member_came()
         await until(lambda: len(asked) == 3)
-        returning.close()
+        catch_up.close()
         assert asked == [{b"one", b"late"}, {b"late"}, {b"new"}]
 
     run(main())

@@ -143,7 +143,7 @@ def test_a_node_that_was_held_faulty_tells_of_a_gap_only_when_no_peer_can_fill_i
                     await say(one, 10, 10)
                 await until(lambda: dropped._live.place.incarnation > before)
                 await until(lambda: dropped._live.machine.is_active)
-                await until(lambda: not dropped._live.port.recorder.returning.is_filling)
+                await until(lambda: not dropped._live.port.recorder.catch_up.is_filling)
                 await say(one, 20, 10)
                 got = []
                 while 29 not in got:
@@ -161,7 +161,7 @@ def test_who_waits_for_the_disk_when_its_node_comes_back_is_answered(tmp_path):
         async with Node(data=tmp_path, log=(">",), **FAST) as node:
             port = node._live.port
             await node.publish("t", 0, wait="durable")
-            port.recorder.returning.hold()  # as while a log is filled: nothing is recorded
+            port.recorder.catch_up.hold()  # as while a log is filled: nothing is recorded
             waiting = asyncio.create_task(node.publish("t", 1, wait="durable"))
             await until(lambda: port.publishing.outgoing["t"].published == 2)
             port.on_reincarnated(1)

@@ -31,7 +31,7 @@ def test_a_node_that_stood_still_itself_waits_for_its_peer_all_the_same(monkeypa
         held, got, peer = Holding(None), [], Peer()
         held.put("t", MessageId(0, 0, 3), [b"3"])
         around = Surroundings(dict, None, lambda *one: got.append(one), got.append, lambda: True, lambda: True)
-        refill = Refill(History(MemoryLog(), 0), held, around)
+        refill = Refill(History(MemoryLog(), recent=0), held, around)
         fetching = asyncio.create_task(refill.fetch(peer, "t"))
         await until(lambda: peer.sink)
         stood_still += 2 * SILENT_FOR

@@ -38,7 +38,7 @@ ASK_AGAIN_AFTER = 1.0
 """Seconds between looks for members that were not asked yet."""
 
 
-class Returning:
+class CatchUp:
     """Holds what is delivered, and what there is to say about gaps, while the log is filled."""
 
     def __init__(self, history: History, patterns: Sequence[str], directory: Path | None) -> None:
@@ -56,7 +56,8 @@ class Returning:
         self.refill: Refill | None = None
         """At work."""
         self._came = asyncio.Event()
-        self.around: Surroundings | None = None
+        self._around: Surroundings | None = None
+        """Known once the log is filled for the first time."""
 
     def hold(self) -> None:
         """Whatever is delivered waits from now on."""
@@ -75,7 +76,7 @@ class Returning:
             if self._held is not None:
                 self._named.append(notice)
             return self._held is not None
-        if self.around is None:
+        if self._around is None:
             return False
         self.hold()
         self._withheld.setdefault(notice.topic, notice)
@@ -87,7 +88,7 @@ class Returning:
 
     def come_back(self) -> None:
         """The node goes on as another incarnation."""
-        if self.around is not None and self._held is not None:
+        if self._around is not None and self._held is not None:
             self._begin("fill the log", self._come_back)
 
     def member_came(self) -> None:
@@ -99,20 +100,20 @@ class Returning:
             task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     async def _come_back(self) -> None:
-        while self.around is not None and self._held is not None:
-            if self.around.is_complete():
-                await self.fill("the log of a node that was away")
+        while self._around is not None and self._held is not None:
+            if self._around.is_complete():
+                await self.fill("the log of a node that was away", self._around)
             else:
                 await asyncio.sleep(LOOK_EVERY)
 
-    async def fill(self, name: str) -> None:
+    async def fill(self, name: str, around: Surroundings) -> None:
         """Get what is missing from the peers, then let go what had to wait for it."""
+        self._around = around
         async with self._filling:
-            if self._held is not None and self.around is not None:
-                members = self.around.members()
-                found = await look(members, self._patterns, self.around, name)
+            if self._held is not None:
+                found = await look(around.members(), self._patterns, around, name)
                 try:
-                    await self._fill(found, self.around, self._held)
+                    await self._fill(found, around, self._held)
                 finally:
                     await _close(found)
         self._begin("ask members that come later", self._ask_later)
@@ -140,13 +141,13 @@ class Returning:
 
     async def _ask_later(self) -> None:
         """A log that was not there when this one was filled may have what this one has not."""
-        while self.around is not None:
+        while self._around is not None:
             self._came.clear()
-            members = self.around.members()
+            members = self._around.members()
             self._asked &= members.keys()
             new = {instance: address for instance, address in members.items() if instance not in self._asked}
             if new:
-                await self._ask(new, self.around)
+                await self._ask(new, self._around)
             with suppress(TimeoutError):
                 async with asyncio.timeout(ASK_AGAIN_AFTER):
                     await self._came.wait()
@@ -173,7 +174,7 @@ class Returning:
         return refill.lacks(peer.known) > 0
 
     def close(self) -> None:
-        self.around = None
+        self._around = None
         for task in list(self._tasks.values()):
             task.cancel()
 

@@ -201,7 +201,7 @@ async def readable(history: History, topic: Topic, offset: int, most_bytes: int)
     try:
         return await history.read(topic, offset, most_bytes), offset
     except DamagedLog as damage:
-        if history.mend is not None and await history.mend(topic):
+        if await history.repair(topic):
             return [], offset
         if len(damage.args) < 3:
             raise

@@ -11,9 +11,9 @@ from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.log.history import History
 from cubecast.log.record import Packed, make_tuple, pack
 from cubecast.log.store import Store
-from cubecast.net.node.durable.catch_up import Returning
+from cubecast.net.node.durable.catch_up import CatchUp
 from cubecast.net.node.durable.refill import Surroundings
-from cubecast.net.node.durable.repair import Mender
+from cubecast.net.node.durable.repair import Repair
 from cubecast.net.node.durable.replaying import Replay, open_replay
 from cubecast.net.port.port import GapNotice, Logged, Port, Sink
 from cubecast.net.port.since import PublisherCut, Since
@@ -24,12 +24,12 @@ from cubecast.wire.codec import Codec
 LARGE = 4096
 
 
-def as_it_came(payloads: Sequence[bytes], packet: Any, codec: Codec | None) -> Packed:
+def as_it_came(payloads: Sequence[bytes], packet: Any, codec: Codec) -> Packed:
     """A large packet is kept whole: its messages need not be packed again.
 
     Of a small one that would be mostly names. An own publication is encoded here, before it is sent.
     """
-    if packet is None or codec is None:
+    if packet is None:
         return pack(payloads)
     frame = packet.frame
     if frame is None:
@@ -77,8 +77,9 @@ class _Own:
 
 
 class Recorder:
-    def __init__(self, store: Store, patterns: Sequence[str]) -> None:
-        self.store, self.history = store, History(store)
+    def __init__(self, store: Store, patterns: Sequence[str], codec: Codec) -> None:
+        """The codec is that of the packets that may be kept as they came."""
+        self.store, self.history, self._codec = store, History(store, self._repair), codec
         self._patterns = tuple(patterns)
         self._selects = Selection(self._patterns)
         self._chosen: dict[Topic, bool] = {}
@@ -87,11 +88,11 @@ class Recorder:
         self._subscriptions: list[int] = []
         self._sinks: list[_Quiet] = []
         self._is_paused = False
-        self.returning = Returning(self.history, self._patterns, store.directory)
-        self.codec: Codec | None = None
-        """Of the packets that may be kept as they came."""
-        self.me: tuple[NodeId, int] = (-1, 0)
-        """This node's id and incarnation."""
+        self.me: tuple[NodeId, int] | None = None
+        """This node's id and present incarnation, to tell its own publications."""
+        self.catch_up = CatchUp(self.history, self._patterns, store.directory)
+        self._repairs: Repair | None = None
+        """By way of the peers, once there are any."""
         store.on_full, store.on_room = self._pause, self._resume
 
     def reconfigure(self, config: NodeConfig) -> None:
@@ -100,10 +101,13 @@ class Recorder:
         self.store.set_quota(config.log_quota)
         self.store.set_budget(config.log_budget)
 
+    def begin_life(self, node: NodeId, incarnation: int) -> None:
+        self.me = node, incarnation
+
     def attach(self, port: Port) -> None:
         """Record what is delivered from now on; what the peers' logs have may have to come first."""
         self._port = port
-        self.returning.hold()
+        self.catch_up.hold()
         self._sinks = [_Quiet() for _ in self._patterns]
         subscribed = zip(self._patterns, self._sinks, strict=True)
         self._subscriptions = [port.subscribe(pattern, sink) for pattern, sink in subscribed]
@@ -119,21 +123,23 @@ class Recorder:
 
     def holds(self, topic: Topic, message: MessageId, payloads: Sequence[bytes]) -> bool:
         """Does it have to wait until the log is filled?"""
-        return self.records(topic) and self.returning.holds(topic, message, payloads)
+        return self.records(topic) and self.catch_up.holds(topic, message, payloads)
 
     def withholds(self, notice: GapNotice) -> bool:
         """Are subscribers not to be told yet that something may be missing?"""
-        return self.records(notice.topic) and self.returning.withholds(notice)
+        return self.records(notice.topic) and self.catch_up.withholds(notice)
 
-    async def fill(self, around: Surroundings) -> None:
-        """Get what is missing, then mend what is damaged."""
-        name = f"the log of node {self.me[0]}"
-        self.returning.around = around
-        await self.returning.fill(name)
-        self.history.mend = Mender(self.history, around.peers, around.dial, name).mend
+    async def fill(self, node: NodeId, around: Surroundings) -> None:
+        """Get what this node's log misses, then repair what is damaged."""
+        name = f"the log of node {node}"
+        await self.catch_up.fill(name, around)
+        self._repairs = Repair(self.history, around.peers, around.dial, name)
         for topic in self.store.topics():
             if self.store.damaged(topic):
-                await self.history.mend(topic)
+                await self._repairs(topic)
+
+    async def _repair(self, topic: Topic) -> int:
+        return 0 if self._repairs is None else await self._repairs(topic)
 
     def records(self, topic: Topic) -> bool:
         chosen = self._chosen.get(topic)
@@ -154,7 +160,7 @@ class Recorder:
         """Its place in the log, when it is recorded. The packet is what it came in, if it holds nothing else."""
         if not (self._chosen.get(topic) or self.records(topic)):
             return None
-        return self.history.append(topic, message, as_it_came(payloads, packet, self.codec))
+        return self.history.append(topic, message, as_it_came(payloads, packet, self._codec))
 
     def _pause(self) -> None:
         if not self._is_paused and self._port is not None:
@@ -234,7 +240,7 @@ class Recorder:
         return {"patterns": list(self._patterns), **self.store.describe()}
 
     async def close(self) -> None:
-        self.returning.close()
+        self.catch_up.close()
         for topic, own in self._own.items():
             for _, _, future in own.waiters:
                 if not future.done():
@@ -247,9 +253,9 @@ def _cut_off(topic: Topic) -> OutcomeUnknown:
     return OutcomeUnknown(f"{topic}: {text}")
 
 
-async def open_recorder(config: NodeConfig) -> Recorder | None:
+async def open_recorder(config: NodeConfig, codec: Codec) -> Recorder | None:
     """As the settings say; None for a node that keeps no log."""
     if not config.log or config.data is None:
         return None
     store = await Store.open(config.data, budget=config.log_budget, quota=config.log_quota, retention=config.retention)
-    return Recorder(store, config.log)
+    return Recorder(store, config.log, codec)

@@ -66,8 +66,8 @@ class Wanted:
             self.done.set_exception(error or BadInput("the peer ended it"))
 
 
-class Mender:
-    """Asks one peer after the other. What was not to be had is not asked for again by this process."""
+class Repair:
+    """Asks one peer after the other for what is damaged, and never again for what none of them had."""
 
     def __init__(
         self,
@@ -80,20 +80,20 @@ class Mender:
         self._in_vain: set[tuple[Topic, int]] = set()
         self._lock = asyncio.Lock()
 
-    async def mend(self, topic: Topic) -> int:
+    async def __call__(self, topic: Topic) -> int:
         """How many ranges of the topic are whole again."""
         async with self._lock:
-            mended = 0
+            repaired = 0
             for address in self._peers():
                 damages = self._missing(topic)
                 if not damages:
                     break
                 try:
-                    mended += await self._from(address, topic, damages)
+                    repaired += await self._from(address, topic, damages)
                 except (CubecastError, OSError, TimeoutError) as error:
-                    log.info("%s: nothing to mend the log with at %s: %s", topic, address, error)
+                    log.info("%s: nothing to repair the log with at %s: %s", topic, address, error)
             self._in_vain.update((topic, damage.first) for damage in self._missing(topic))
-            return mended
+            return repaired
 
     def _missing(self, topic: Topic) -> list[Damage]:
         damages = self._history.store.damaged(topic)
@@ -107,8 +107,8 @@ class Mender:
             port.subscribe(topic, wanted, from_cut(wanted.behind(self._history.known([topic]))))
             async with asyncio.timeout(PATIENCE):
                 await wanted.done
-            mended = await self._history.store.repair(wanted.records)
-            log.info("%s: %d of %d damaged ranges mended from %s", topic, mended, len(damages), port.node)
-            return mended
+            repaired = await self._history.store.repair(wanted.records)
+            log.info("%s: %d of %d damaged ranges repaired from %s", topic, repaired, len(damages), port.node)
+            return repaired
         finally:
             await port.close()
