@@ -1,10 +1,13 @@
 """What the swarm judges besides the promises: each judge sees what it is there for, and nothing in a clean run."""
 
+from unittest.mock import patch
+
 import pytest
 
 from cubecast.experiments import beyond_promises as beyond
 from cubecast.experiments.swarm import judge
-from cubecast.sim.faults import Crash
+from cubecast.protocol.cubecast.lifetime import Expelled, Lifetime
+from cubecast.sim.faults import Crash, Restart
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 from cubecast.sim.swarm import draw
 from cubecast.sim.swarm_run import Asked, run
@@ -75,9 +78,11 @@ def test_gaps_that_name_nothing_or_what_never_was():
 
 def test_restarts_have_a_reason_and_one_side_of_a_partition_stays():
     stops = parse_rows("node 0\nstart\nstop\nnode 1\nstart\nstop")
-    assert len(beyond.needless_restarts(stops)) == 2
+    assert len(beyond.needless_restarts(stops, Asked())) == 2
     suspected = [stops[3]._replace(kind="suspect", peer=0), *stops]
-    assert beyond.needless_restarts(suspected) == ("node 1 ended its first incarnation although nobody suspected it",)
+    needless = ("node 1 ended its first incarnation although nobody suspected it",)
+    assert beyond.needless_restarts(suspected, Asked()) == needless
+    assert not beyond.needless_restarts(suspected, Asked(contradicted={(1, 0)}))
     assert beyond.everybody_gave_way(stops, [0, 1]) and not beyond.everybody_gave_way(stops, [0, 1, 2])
 
 
@@ -100,3 +105,52 @@ def test_a_joining_node_notices_that_another_one_died():
     )
     failure = judge(schedule)
     assert failure is None, failure.reasons
+
+
+def one_that_came_back(faults):
+    words = (Action(100.0, "publish", 14, "t"), Action(2700.0, "publish", 10, "t"))
+    members = {"t": (10, 14, 26)}
+    return Schedule(
+        "cubecast", 1, 32, (10, 14, 26), members, {}, "constant:100", True, words, faults, (), heal_at=3500.0
+    )
+
+
+SIDES = (
+    '{"protocol":"cubecast","seed":1000420,"size":32,"nodes":[10,14,26],"members":{"t":[10,14,26]},"settings":{'
+    '"window":"8","max_batch":"512","max_batch_bytes":"1","retry":"250.0","aggregation":"on","eager":"4",'
+    '"ack_delay":"0.0","direct":"15","calm":"0","topics_per_answer":"500","announcement_bytes":"1",'
+    '"detection":"driver","patience":"1500.0","round_length":"500.0"},"propagation":"uniform:1:600",'
+    '"fifo_links":true,"actions":[[111.3,"publish",14,"t",1,0],[119.1,"unsubscribe",14,"t",1,0],'
+    '[119.2,"subscribe",14,"t",1,0],[125.1,"publish",26,"t",3,40],[130.3,"unsubscribe",26,"t",1,0],'
+    '[180.4,"subscribe",26,"t",1,0],[200.6,"publish",14,"t",1,0],[372.4,"publish",14,"t",1,0]],'
+    '"faults":"crash:26@860.7,restart:26@1327.2,crash:26@1770.2,restart:26@2198,resend:50%@563.3-1636.6,'
+    'suspect:14@478.2-812.2","suspicions":[],"reactions":1,"detection_delay":300.0,"heal_at":3500.0,'
+    '"coded":false,"epilogue":2}'
+)
+"""14 began alone, 26 came back and began with 14; 10, which lives with neither, is the smaller side."""
+
+
+def test_a_side_that_lives_with_no_newcomer_may_give_way_though_nobody_held_it_faulty():
+    schedule = Schedule.from_text(SIDES)
+    outcome = run(schedule)
+    suspected = [event.peer for event in outcome.events if event.kind == "suspect"]
+    assert (10, 0) in {(event.node, event.incarnation) for event in outcome.events if event.kind == "stop"}
+    assert 10 not in suspected and outcome.asked.contradicted
+    failure = judge(schedule)
+    assert failure is None, failure.reasons
+
+
+@pytest.mark.interpreted
+def test_nobody_gives_way_to_a_newcomer_it_lives_with():
+    faults = (Crash(26, 800.0), Restart(26, 1600.0))
+    assert judge(one_that_came_back(faults)) is None
+    introduced = Lifetime.on_introduction
+
+    def timid(self, sender, packet):
+        introduced(self, sender, packet)
+        if packet.known and self.node == 10 and not self.incarnation:
+            raise Expelled
+
+    with patch.object(Lifetime, "on_introduction", timid):
+        failure = judge(one_that_came_back(faults))
+    assert failure is not None and failure.kind == "needless restart"

@@ -109,8 +109,12 @@ def traffic_to_leavers(events: Iterable[Event], asked: Asked) -> tuple[str, ...]
     )
 
 
-def needless_restarts(events: Iterable[Event]) -> tuple[str, ...]:
-    """A life that ends itself was suspected by a node, or a node that came back or began alone contradicts it."""
+def needless_restarts(events: Iterable[Event], asked: Asked) -> tuple[str, ...]:
+    """A life that ends itself was suspected by a node, or a node that came back and began without it contradicts it.
+
+    Of two sides that do not live with each other one gives way, and the newcomers' side may be the larger one: then
+    the other side ends its lives, though no node ever held them faulty.
+    """
     suspected: set[NodeId] = set()
     found, doubt = [], False
     for event in events:
@@ -120,7 +124,11 @@ def needless_restarts(events: Iterable[Event]) -> tuple[str, ...]:
         if event.kind == Kind.STOP:
             if not doubt:
                 found.append(f"node {event.node} ended an incarnation although nobody suspected anybody")
-            elif event.node not in suspected and event.incarnation == 0 and not event.detail:
+            elif (
+                event.node not in suspected
+                and event.incarnation == 0
+                and (event.node, event.incarnation) not in asked.contradicted
+            ):
                 found.append(f"node {event.node} ended its first incarnation although nobody suspected it")
     return tuple(found)
 

@@ -150,7 +150,7 @@ def _beyond(schedule: Schedule, outcome: Outcome) -> Failure | None:
     begins = {one.node: one.topic.removesuffix("*") for one in schedule.actions if one.kind == "follow"}
     interests = {node: (since, begins[node]) for node, since in outcome.interests_known.items()}
     for kind, reasons in (
-        ("needless restart", beyond.needless_restarts(events)),
+        ("needless restart", beyond.needless_restarts(events, asked)),
         ("everybody gave way", beyond.everybody_gave_way(events, schedule.nodes) if _is_split(schedule) else ()),
         ("not published", beyond.requested_and_published(events, asked)),
         ("not subscribed", beyond.wished_and_open(events, asked, outcome.interests_known)),

@@ -7,7 +7,7 @@ from random import Random
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId, Topic
-from cubecast.protocol.effects import Deliver, Effect, Gap
+from cubecast.protocol.effects import Deliver, Effect, Gap, Reincarnated
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Family
 from cubecast.sim import fault_injection
@@ -62,6 +62,9 @@ class Asked:
     """From then on everything is healed and settled."""
     unnamed_gaps: list[tuple[NodeId, int, Topic, float]] = field(default_factory=list)
     """Gaps that name no message: (node, incarnation, topic, when)."""
+    contradicted: set[tuple[NodeId, int]] = field(default_factory=set)
+    """Incarnations that ended while a node that came back did not live with them, or one that had come back was over
+    already and may have said so before."""
     deliveries: int = 0
     """How many there were, so far."""
 
@@ -69,15 +72,34 @@ class Asked:
 class _Watching(Recorder):
     """Sees the effects that become no rows."""
 
-    def __init__(self, sink: list[Event], asked: Asked) -> None:
+    world: World
+
+    def __init__(self, sink: list[Event], asked: Asked, family: Family) -> None:
         super().__init__(sink, receptions_only=True)
         self._asked = asked
+        self._inspect = family.inspect
 
     def effect(self, node: NodeId, now: float, effect: Effect) -> None:
+        if type(effect) is Reincarnated:
+            ended = node, self.of(node).incarnation
+            if any(self._may_contradict(peer, *ended) for peer in self.world.nodes if peer != node):
+                self._asked.contradicted.add(ended)
         if type(effect) is Gap and not effect.missing:
             self._asked.unnamed_gaps.append((node, self.of(node).incarnation, effect.topic, now))
         self._asked.deliveries += type(effect) is Deliver
         super().effect(node, now, effect)
+
+    def _may_contradict(self, peer: NodeId, node: NodeId, incarnation: int) -> bool:
+        """Did that node come back, and begin without this incarnation? Where it came back more than once, or does not
+        take part, an earlier life may have said so."""
+        world = self.world
+        if not world.incarnations[peer]:
+            return False
+        inspector = self._inspect(world.machines[peer])
+        if world.incarnations[peer] > 1 or peer in world.crashed or not inspector.is_active:
+            return True
+        standing = inspector.standings().get(node)
+        return standing is None or standing.incarnation != incarnation or not standing.alive
 
 
 @dataclass
@@ -98,30 +120,11 @@ def run(
 ) -> Outcome:
     """Run it; `promises` in place of the protocol's own let one see what it does not promise."""
     family = find(schedule.protocol)
-    make = machines(
-        family,
-        schedule.seed,
-        schedule.size,
-        schedule.nodes,
-        schedule.members,
-        schedule.settings,
-        contacts=_contacts(schedule, family),
-    )
     promises = family.promised(static=schedule.is_static) if promises is None else promises
-    delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
-    network = Network(schedule.size, delay, fifo_links=schedule.fifo_links or family.fifo)
     events: list[Event] = []
     asked = Asked()
-    world = World(
-        schedule.nodes,
-        wrap(make) if wrap is not None else make,
-        network,
-        codec_of(family),
-        recorder=_Watching(events, asked),
-        coded=schedule.coded,
-        careful=careful,
-        together=family.together,
-    )
+    watching = _Watching(events, asked, family)
+    world = watching.world = _world(schedule, family, wrap, watching, careful=careful)
     info = RunInfo(
         f"swarm-{schedule.seed}",
         schedule.protocol,
@@ -142,6 +145,29 @@ def run(
         if event.kind == Kind.CRASH and event.time >= asked.followers.get(event.node, world.now):
             del asked.followers[event.node]
     return Outcome(info, events, stuck, interests_known=world.interests_known, asked=asked)
+
+
+def _world(schedule: Schedule, family: Family, wrap: Wrap | None, recorder: Recorder, *, careful: bool) -> World:
+    make = machines(
+        family,
+        schedule.seed,
+        schedule.size,
+        schedule.nodes,
+        schedule.members,
+        schedule.settings,
+        contacts=_contacts(schedule, family),
+    )
+    delay = parse_delay(schedule.propagation, stream(schedule.seed, "network"), schedule.size)
+    return World(
+        schedule.nodes,
+        wrap(make) if wrap is not None else make,
+        Network(schedule.size, delay, fifo_links=schedule.fifo_links or family.fifo),
+        codec_of(family),
+        recorder=recorder,
+        coded=schedule.coded,
+        careful=careful,
+        together=family.together,
+    )
 
 
 def _contacts(schedule: Schedule, family: Family) -> dict[NodeId, tuple[NodeId, ...]]:
