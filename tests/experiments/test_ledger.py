@@ -2,7 +2,16 @@
 
 import pytest
 
-from cubecast.experiments.ledger import WORST, Claim, Comparison, Evidence, Explanation, Finding, Ledger
+from cubecast.experiments.ledger import (
+    WORST,
+    Claim,
+    Comparison,
+    Evidence,
+    Explanation,
+    Finding,
+    Ledger,
+    verdicts_of_claims,
+)
 
 
 def claim(comparison, value=10.0, tolerance=0.0, name="c"):
@@ -74,3 +83,10 @@ def test_what_is_outside_is_explained_or_differs():
 def test_an_explanation_is_no_free_pass(explanation):
     finding = Finding(claim(Comparison.POINTS, tolerance=1), 20)
     assert Ledger([finding], {"c": explanation}).unexplained() == ["c"]
+
+
+def test_a_claim_is_as_good_as_its_worst_row():
+    rows = [{"part_of": claim, "verdict": verdict} for claim, verdict in
+            (("a", "reproduced"), ("b", "reproduced"), ("b", "explained"), ("c", "not run"), ("c", "differs"),
+             ("d", "not run"), ("d", "explained"))]  # fmt: skip
+    assert verdicts_of_claims(rows) == {"a": "reproduced", "b": "explained", "c": "differs", "d": "not run"}

@@ -97,6 +97,8 @@ def test_several_papers_have_a_page_each_and_an_index(reproduced: Path):
         assert f'href="{path.name}"' in index
         assert 'href="report.html"' in path.read_text()
     assert "not run" in index
+    tiles = dict(re.findall(r"<dt>([^<]*)</dt>\s*<dd>([^<]*)</dd>", index))
+    assert tiles == {"reproduced": "2", "explained": "1", "not run": "1", "differs": "1"}
     assert "C-3" not in index, "the index names what is not reproduced, not what was left out"
 
 

@@ -205,6 +205,19 @@ def described(claim: Claim) -> dict[str, Any]:
     }
 
 
+VERDICTS = ("reproduced", "explained", "not run", "differs")
+"""From the best to the worst: a claim of several rows has the worst of theirs."""
+
+
+def verdicts_of_claims(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The papers' claims by name, from the rows of ledgers: reproduced is only what every row of it reproduces."""
+    verdicts: dict[str, str] = {}
+    for row in rows:
+        name = row["part_of"]
+        verdicts[name] = max(verdicts.get(name, VERDICTS[0]), row["verdict"], key=VERDICTS.index)
+    return verdicts
+
+
 def _not_run(claim: Claim) -> dict[str, Any]:
     nothing = {"ours": None, "difference": None, "distance": None, "note": "", "explanation": ""}
     return described(claim) | nothing | {"verdict": "not run"}

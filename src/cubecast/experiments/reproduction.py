@@ -40,7 +40,8 @@ class Reproduction:
     ledger: Ledger
     beside: Mapping[str, Ledger] = field(default_factory=dict)
     series: Mapping[str, Any] = field(default_factory=dict)
-    """Curves for plots, by figure or table: the values of `nodes`, and one list over them for each "what, which"."""
+    """Curves for plots, by figure or table: first what they are over, such as the values of `nodes`, then one list over
+    those for each "what, which"."""
 
     def to_json(self) -> dict[str, Any]:
         return {

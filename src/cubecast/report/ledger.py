@@ -6,6 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from cubecast.experiments.ledger import verdicts_of_claims
+
 
 def print_reproduction(console: Console, report: Mapping[str, Any]) -> None:
     """Claim by claim: paper, ours, difference, verdict, and our value under other readings; then the reasons."""
@@ -28,6 +30,8 @@ def print_reproduction(console: Console, report: Mapping[str, Any]) -> None:
     for name, ledger in [("this reading", report), *beside.items()]:
         within, claims = ledger["within_tolerance"], ledger["claims"]
         console.print(f"{name}: {within} of {claims} rows within tolerance, mean distance {ledger['distance']:.2f}")
+    verdicts = list(verdicts_of_claims(report["rows"]).values())
+    console.print(f"{verdicts.count('reproduced')} of {len(verdicts)} claims are reproduced in all their rows.")
     if report["not_run"]:
         console.print(f"Not run here: {', '.join(report['not_run'])}", soft_wrap=True)
     late = [row["claim"] for row in report["rows"] if row["remark"] == "set after a run"]

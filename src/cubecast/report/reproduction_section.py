@@ -12,13 +12,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from cubecast.experiments.ledger import VERDICTS, verdicts_of_claims
 from cubecast.report import plots
 from cubecast.report.document import Grid, Link, Part, Picture, Section, Tile, cell
 
 _LEDGER = ("paper", "ours", "tolerance", "verdict")
-X = "nodes"
-"""The key of a figure's series that the others are drawn over."""
-
 Row = Mapping[str, Any]
 
 
@@ -112,8 +110,9 @@ def corrections() -> list[dict[str, str]]:
 def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
     """The experiment's own curves; then every place of the paper, its claims as bars."""
     for name, series in report["series"].items():
-        if series[X]:
-            yield Picture(name, plots.lines(series[X], _panels_of(series), X, doubling=True))
+        x, *_ = series
+        if series[x]:
+            yield Picture(name, plots.lines(series[x], _panels_of(series, x), x, doubling=True))
     others, drawn = _values_beside(report), set[str]()
     for (place, unit), rows in _by_place(report["rows"]).items():
         anchor = "" if place in drawn else _anchor(place)
@@ -122,11 +121,11 @@ def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
         yield Picture(f"{place}: ours and the paper's", [_claim_bars(rows, unit, others)], again, True, anchor)
 
 
-def _panels_of(series: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _panels_of(series: Mapping[str, Any], x: str) -> dict[str, dict[str, Any]]:
     """The key of a curve is `what, which`: a panel for each what, a line for each which."""
     panels: dict[str, dict[str, Any]] = {}
     for key, values in series.items():
-        if key != X:
+        if key != x:
             what, _, which = key.rpartition(", ")
             panels.setdefault(what, {})[which] = values
     return panels
@@ -148,29 +147,32 @@ def _claim_bars(rows: Sequence[Row], unit: str, others: Mapping[str, Mapping[str
     return plots.bars([row["quantity"] for row in rows], series, unit, {"ours": [row.get("interval") for row in rows]})
 
 
-VERDICTS = ("reproduced", "explained", "differs", "not run")
+MOODS = {"reproduced": "good", "explained": "warn", "not run": "", "differs": "bad"}
 
 
 def literature_section(reports: Sequence[Mapping[str, Any]], pages: Mapping[str, str]) -> Section:
     """`pages`: the page of each experiment."""
-    counted = {report["experiment"]: Counter(row["verdict"] for row in report["rows"]) for report in reports}
-    total = sum(counted.values(), Counter[str]())
-    moods = {"reproduced": "good", "explained": "warn", "differs": "bad", "not run": ""}
-    tiles = [Tile(verdict, f"{total[verdict]:,}", f"of {total.total():,} rows", moods[verdict]) for verdict in VERDICTS]
+    claims = {report["experiment"]: Counter(verdicts_of_claims(report["rows"]).values()) for report in reports}
+    total = sum(claims.values(), Counter[str]())
+    tiles = [
+        Tile(verdict, f"{total[verdict]:,}", f"of {total.total():,} claims", MOODS[verdict]) for verdict in VERDICTS
+    ]
     rows = [
         [
             Link(report["title"], pages[report["experiment"]]),
-            len({row["part_of"] for row in report["rows"]}),
+            claims[report["experiment"]].total(),
+            *(claims[report["experiment"]][verdict] for verdict in VERDICTS),
             len(report["rows"]),
-            *(counted[report["experiment"]][verdict] for verdict in VERDICTS),
+            sum(row["verdict"] == "reproduced" for row in report["rows"]),
         ]
         for report in reports
     ]
     text = [
-        "A row of a ledger is one number of a paper, with a tolerance that stood before any run. What lies outside is "
-        "explained by figures of the same run, or it differs.",
+        "A claim has one or several rows in a ledger, each one number of the paper, with a tolerance that stood before "
+        "any run unless its remark says otherwise. What lies outside is explained by figures of the same run, or it "
+        "differs. A claim has the worst verdict of its rows.",
     ]
-    headings = ["paper", "claims", "rows", *VERDICTS]
+    headings = ["paper", "claims", *VERDICTS, "rows", "rows reproduced"]
     return Section("The literature", text, [Grid("Papers", headings, rows), _missed(reports, pages)], tiles)
 
 

@@ -1,5 +1,7 @@
 """The kernel does what the machines of VCube-PS and SRPT do, reception for reception."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,18 @@ def test_same_receptions_waits_and_beginnings_as_the_machines(block):
         assert run.mean_queue_lengths.tolist() == network.mean_queue_lengths()
         waited += (run.begun > messages.times).sum()
     assert waited > 40
+
+
+def test_acknowledgements_change_nothing_where_everybody_publishes_once():
+    for seed in range(100, 200):
+        kernel, messages, _ = draw(seed)
+        first = np.unique(messages.sources, return_index=True)[1]
+        times, sources = messages.times[first], messages.sources[first]
+        once = Messages(times, sources, sources, np.zeros_like(sources))
+        runs = [replace(kernel, acknowledged=acknowledged).simulate(once) for acknowledged in (False, True)]
+        np.testing.assert_array_equal(runs[0].receptions, runs[1].receptions, f"seed {seed}, {kernel}")
+        assert runs[0].queued.tolist() == runs[1].queued.tolist()
+        assert runs[0].mean_queue_lengths.tolist() == runs[1].mean_queue_lengths.tolist()
 
 
 def test_refuses_a_queue_for_each_link_on_the_way_to_a_root():

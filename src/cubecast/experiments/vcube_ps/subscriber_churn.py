@@ -21,6 +21,8 @@ MINUTE = 60_000.0
 SLOW, FAST = 69_000.0, 7_000.0
 """Median sessions in ms: 1 and 10 % of a thousand subscribers leave within the time unit of the rates."""
 VCUBE_TIME, SRPT_TIME = 4_000.0, 24_000.0
+PER_MINUTE = 60.0
+"""Times as slow, where the rates are per minute as printed."""
 PRINTED_WAIT = 28.36
 """Longest mean wait in a queue at 10 % churn, ms per hop."""
 HOP = 102.0
@@ -49,15 +51,16 @@ def _point(system: str, subscribers: int, session: float | None, time: float, se
     return {"system": system, "subscribers": subscribers, "session": session, "time": time, "seed": seed}
 
 
-def measure(runner: Runner, seed: int) -> dict[str, Figures]:
+def measure(runner: Runner, seed: int, slower: float = 1.0) -> dict[str, Figures]:
     """One run of each setting: its figures are means over hundreds of thousands of receptions."""
-    points = {"srpt minute": _point("srpt", 4000, MINUTE, SRPT_TIME, seed)}
+    minute, slow, fast = (slower * session for session in (MINUTE, SLOW, FAST))
+    points = {"srpt minute": _point("srpt", 4000, minute, SRPT_TIME, seed)}
     for subscribers in reversed(SIZES):
-        points[f"minute {subscribers}"] = _point("vcube-ps", subscribers, MINUTE, VCUBE_TIME, seed)
+        points[f"minute {subscribers}"] = _point("vcube-ps", subscribers, minute, VCUBE_TIME, seed)
         points[f"static {subscribers}"] = _point("vcube-ps", subscribers, None, VCUBE_TIME, seed)
     points |= {
-        "fast": _point("vcube-ps", 1000, FAST, VCUBE_TIME, seed),
-        "slow": _point("vcube-ps", 1000, SLOW, VCUBE_TIME, seed),
+        "fast": _point("vcube-ps", 1000, fast, VCUBE_TIME, seed),
+        "slow": _point("vcube-ps", 1000, slow, VCUBE_TIME, seed),
         "srpt static": _point("srpt", 4000, None, VCUBE_TIME, seed),
     }
     return dict(zip(points, runner(run, list(points.values())), strict=True))

@@ -100,7 +100,7 @@ class TreeFlood:
         return FloodRun(scenario, tables)
 
     def _tables(self, messages: int, dimension: int) -> FloodTables:
-        events = messages * self.nodes * (2 if self.acknowledged else 1) + messages
+        events = messages * self.nodes * (3 if self.acknowledged else 1) // 2 + messages
         pending = (messages, self.nodes) if self.acknowledged else (1, 1)
         return FloodTables(
             calendar=make_calendar(events, max(1.0, events / (1 << 17))),
@@ -202,8 +202,6 @@ def _receive(s: FloodScenario, t: FloodTables, m: int, node: int, time: float) -
         _send(s, t, m, node, c, time)
     if s.acknowledged:
         t.pending[m, node] = height
-        if height == 0:
-            _send_ack(s, t, m, node, time)
 
 
 @compiled
@@ -217,9 +215,21 @@ def _send(s: FloodScenario, t: FloodTables, m: int, node: int, c: int, time: flo
     free += s.transmission
     t.free_at[node, queue] = free
     t.queued[node] += 1
+    arrival = free + s.propagation
+    if t.heights[peer ^ s.roots[m]] == 0:
+        _reach_leaf(s, t, m, peer, arrival)
+        return
     event = t.events[0]
     t.events[0] = event + 1
-    push(t.calendar, event, free + s.propagation, peer << _BITS | m)
+    push(t.calendar, event, arrival, peer << _BITS | m)
+
+
+@compiled
+def _reach_leaf(s: FloodScenario, t: FloodTables, m: int, node: int, arrival: float) -> None:
+    """Half of all receptions: nothing is forwarded, so nothing waits for their turn."""
+    t.received[m, node] = arrival
+    if s.acknowledged:
+        _send_ack(s, t, m, node, arrival)
 
 
 @compiled
