@@ -63,7 +63,7 @@ REQUESTS_AT_ONCE = 8
 
 
 class Clients:
-    """Takes the connections of clients over from the door."""
+    """Takes the connections of clients over from reception."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The door: who calls is greeted and handed to whom it is for — peers, those who join, clients."""
+"""Greets who connects and hands the connection on: to the peers, to who lets newcomers in, to the clients."""
 
 import asyncio
 import errno

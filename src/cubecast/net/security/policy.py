@@ -56,7 +56,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Policy:
-    """`authenticate` at the door, then ask the principal; one that is not `enabled` lets everybody do everything."""
+    """`authenticate` who connects, then ask the principal; one that is not `enabled` lets everybody do everything."""
 
     cluster: str = ""
     known: Mapping[str, Known] = field(default_factory=dict)

@@ -29,7 +29,7 @@ KINDS: Final = frozenset(PACKETS)
 
 
 class Validator:
-    """Knows only the cube and whose door it guards."""
+    """Knows only the cube and for which node it reads packets."""
 
     def __init__(self, node: NodeId, parameters: Parameters) -> None:
         self._node = node
