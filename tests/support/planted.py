@@ -14,7 +14,7 @@ from cubecast.protocol.cubecast.delivery import Delivery
 from cubecast.protocol.cubecast.destinations import Destinations
 from cubecast.protocol.cubecast.detector import Detector
 from cubecast.protocol.cubecast.dissemination import Dissemination
-from cubecast.protocol.cubecast.inquiry import OpenInquiry
+from cubecast.protocol.cubecast.interests import OpenInquiry
 from cubecast.protocol.cubecast.joining import Joining
 from cubecast.protocol.cubecast.lifetime import Lifetime
 from cubecast.protocol.cubecast.machine import Cubecast

@@ -19,6 +19,7 @@ from cubecast.ids import Incarnation, MessageId, NodeId, Topic
 from cubecast.protocol.contract import call_handler
 from cubecast.protocol.cubecast.delivery import Dropped
 from cubecast.protocol.cubecast.inspection import describe, lines_of_waiting
+from cubecast.protocol.cubecast.interests import Wishes
 from cubecast.protocol.cubecast.ledger import ProcessMemory
 from cubecast.protocol.cubecast.lifetime import Expelled, Lifetime
 from cubecast.protocol.cubecast.packets import (
@@ -46,7 +47,6 @@ from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.cubecast.topics import TopicState
 from cubecast.protocol.cubecast.validation import Validator
 from cubecast.protocol.cubecast.vocabulary import Entry, Life
-from cubecast.protocol.cubecast.wishes import Wishes
 from cubecast.protocol.effects import (
     Effects,
     Gap,

@@ -12,8 +12,8 @@ from typing import Final
 
 from cubecast.ids import Topic
 from cubecast.protocol.cubecast.context import Context
+from cubecast.protocol.cubecast.interests import Wishes
 from cubecast.protocol.cubecast.topics import TopicState
-from cubecast.protocol.cubecast.wishes import Wishes
 from cubecast.protocol.effects import InterestMatched, Unsubscribed
 
 BEGUN_AT_ONCE: Final = 64

@@ -1,4 +1,4 @@
-"""Asking everybody which topics there are, for an interest that was declared after they came to be.
+"""What the application wants to receive, and asking everybody which topics there are that it is interested in.
 
 Topics that come to be later need no asking: whoever is about to publish to one for the first time asks everybody by a
 wave, and a node answers a wave only after it has subscribed to what its interest matches. So once the inquiry is
@@ -6,15 +6,69 @@ complete and the subscriptions it brought are confirmed, nobody publishes anythi
 addressing this node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.packets import Inquiry, TopicList
+from cubecast.protocol.inputs import Interest
+
+
+class Wishes:
+    """Topics by name, and whatever topic the interest matches; they outlive lives.
+
+    A topic is wanted when it was named, or when the interest matches it; it is wished for once it is known, too.
+    """
+
+    def __init__(self) -> None:
+        self._topics: dict[Topic, None] = {}
+        self._named: set[Topic] = set()
+        self._interest: Interest | None = None
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._topics)
+
+    def __contains__(self, topic: Topic) -> bool:
+        return topic in self._topics
+
+    def wants(self, topic: Topic) -> bool:
+        return topic in self._named or (self._interest is not None and self._interest(topic))
+
+    def is_named(self, topic: Topic) -> bool:
+        return topic in self._named
+
+    def name(self, topic: Topic) -> None:
+        self._named.add(topic)
+        self._topics[topic] = None
+
+    def unname(self, topic: Topic) -> bool:
+        """True when it is not wanted any more."""
+        self._named.discard(topic)
+        return not self.wants(topic)
+
+    def follow(self, interest: Interest | None) -> None:
+        """Replace the interest; the topics are added and dropped one by one, by whoever looks at them."""
+        self._interest = interest
+
+    @property
+    def follows(self) -> bool:
+        return self._interest is not None
+
+    def add(self, topic: Topic) -> bool:
+        """True when it was not wished for before."""
+        new = topic not in self._topics
+        self._topics[topic] = None
+        return new
+
+    def drop(self, topic: Topic) -> None:
+        del self._topics[topic]
 
 
 class OpenInquiry:
-    """One per incarnation; a newer interest asks anew."""
+    """Which topics there are, for an interest that was declared after they came to be.
+
+    One per incarnation; a newer interest asks anew.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
