@@ -1,13 +1,17 @@
 """The package as syntax trees: what the tidy tests look at."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "cubecast"
+Item = TypeVar("Item")
 
 
 class Module(NamedTuple):
@@ -72,3 +76,18 @@ def text_files() -> list[Path]:
         and path.suffix in suffixes
         and not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(ROOT).parts)
     ]
+
+
+def folder(path: Path) -> str:
+    """Where a file is, from the root of the tree."""
+    return str(path.parent.relative_to(ROOT))
+
+
+def each(name: str, items: Iterable[Item], place: Callable[[Item], str]) -> pytest.MarkDecorator:
+    """A test for every folder instead of one for every file, of which there are hundreds; what fails names its file."""
+    grouped = [(where, list(found)) for where, found in groupby(sorted(items, key=place), place)]
+    return pytest.mark.parametrize(name, [found for _, found in grouped], ids=[where for where, _ in grouped])
+
+
+def each_module(found: Iterable[Module]) -> pytest.MarkDecorator:
+    return each("found", found, lambda module: folder(module.path))

@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from support.sources import ROOT
+from support.sources import ROOT, each, folder
 
 INDEX = ROOT / "docs" / "index.md"
 README = ROOT / "README.md"
@@ -50,12 +48,13 @@ def _anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_anchors_lead_to_headings(path: Path):
-    for target, anchor in LINK.findall(path.read_text()):
-        if anchor:
-            document = (path.parent / target).resolve() if target else path
-            assert anchor in _anchors(document), f"{path} leads to {document}#{anchor}"
+@each("paths", DOCUMENTS, folder)
+def test_anchors_lead_to_headings(paths: list[Path]):
+    for path in paths:
+        for target, anchor in LINK.findall(path.read_text()):
+            if anchor:
+                document = (path.parent / target).resolve() if target else path
+                assert anchor in _anchors(document), f"{path} leads to {document}#{anchor}"
 
 
 def test_the_first_page_is_one_screen_and_names_five_documents():

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cubecast.protocol.families import DEFAULT_PROTOCOL, FAMILIES
-from support.sources import Module, foreign_imports, modules, own_imports
+from support.sources import Module, each_module, foreign_imports, modules, own_imports
 
 NOTHING: tuple[str, ...] = ()
 BASE = ("ids", "errors")
@@ -90,7 +90,7 @@ MAY_USE: dict[str, tuple[str, ...]] = {
 PROTOCOL_FAMILIES = ("cubecast", "hypercube", "brokers", "epidemic")
 SHARED_BY_FAMILIES = ("protocol.hypercube.topology",)
 """Plain arithmetic of the cube: what the published systems and the users' protocol have in common."""
-ALL = pytest.mark.parametrize("module", modules(), ids=lambda module: module.name or "cubecast")
+ALL = each_module(modules())
 
 
 def _within(name: str, prefixes: tuple[str, ...]) -> bool:
@@ -98,29 +98,31 @@ def _within(name: str, prefixes: tuple[str, ...]) -> bool:
 
 
 @ALL
-def test_own_imports_follow_the_rules(module: Module):
-    assert module.room in MAY_IMPORT, f"{module.path}: room {module.room!r} has no import rule"
-    allowed = (*MAY_IMPORT[module.room], *ANYBODY, module.room or "cubecast")
-    wrong = [f"line {line}: {name}" for name, line in own_imports(module) if not _within(name, allowed)]
-    assert not wrong, f"{module.path} may only import {allowed}: {wrong}"
+def test_own_imports_follow_the_rules(found: list[Module]):
+    for module in found:
+        assert module.room in MAY_IMPORT, f"{module.path}: room {module.room!r} has no import rule"
+        allowed = (*MAY_IMPORT[module.room], *ANYBODY, module.room or "cubecast")
+        wrong = [f"line {line}: {name}" for name, line in own_imports(module) if not _within(name, allowed)]
+        assert not wrong, f"{module.path} may only import {allowed}: {wrong}"
 
 
 @ALL
-def test_nothing_imports_the_command_line(module: Module):
-    assert module.room in ("cli", "__main__") or not [
-        name for name, _ in own_imports(module) if _within(name, ("cli",))
-    ]
+def test_nothing_imports_the_command_line(found: list[Module]):
+    for module in found:
+        if module.room not in ("cli", "__main__"):
+            assert not [name for name, _ in own_imports(module) if _within(name, ("cli",))], module.path
 
 
 @ALL
-def test_foreign_imports_follow_the_rules(module: Module):
-    allowed = MAY_USE.get(module.room, ())
-    wrong = [
-        f"line {line}: {top}"
-        for top, line in foreign_imports(module)
-        if top not in sys.stdlib_module_names and top not in allowed
-    ]
-    assert not wrong, f"{module.path} may only use {allowed or 'the standard library'}: {wrong}"
+def test_foreign_imports_follow_the_rules(found: list[Module]):
+    for module in found:
+        allowed = MAY_USE.get(module.room, ())
+        wrong = [
+            f"line {line}: {top}"
+            for top, line in foreign_imports(module)
+            if top not in sys.stdlib_module_names and top not in allowed
+        ]
+        assert not wrong, f"{module.path} may only use {allowed or 'the standard library'}: {wrong}"
 
 
 def _family(name: str) -> str | None:
@@ -130,12 +132,13 @@ def _family(name: str) -> str | None:
 
 
 @ALL
-def test_protocol_families_do_not_know_each_other(module: Module):
-    mine = _family(module.name)
-    if mine is not None:
-        reached = (name for name, _ in own_imports(module) if not _within(name, SHARED_BY_FAMILIES))
-        others = [name for name in reached if _family(name) not in (None, mine)]
-        assert not others, f"{module.path} reaches into another family: {others}"
+def test_protocol_families_do_not_know_each_other(found: list[Module]):
+    for module in found:
+        mine = _family(module.name)
+        if mine is not None:
+            reached = (name for name, _ in own_imports(module) if not _within(name, SHARED_BY_FAMILIES))
+            others = [name for name in reached if _family(name) not in (None, mine)]
+            assert not others, f"{module.path} reaches into another family: {others}"
 
 
 NAMES_A_FAMILY = ("experiments", "protocol")
@@ -146,17 +149,23 @@ WORDS = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in FAMILIES if na
 """What no text uses by chance."""
 
 
-@ALL
-def test_what_runs_families_names_none(module: Module):
+@each_module(
+    module for module in modules() if module.room not in NAMES_A_FAMILY and not module.name.startswith("sim.kernels.")
+)
+def test_what_runs_families_names_none(found: list[Module]):
     """Neither by importing one nor in a text; the default has its name in one place, beside the registry."""
-    if module.room in NAMES_A_FAMILY or module.name.startswith("sim.kernels."):
-        return
+    for module in found:
+        named = _named_families(module)
+        assert not named, f"{module.path} names a family: {named}"
+
+
+def _named_families(module: Module) -> list[str]:
     named = [f"line {line}: {name}" for name, line in own_imports(module) if _family(name) is not None]
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             named += [f"line {node.lineno}: {one!r}" for one in WORDS.findall(node.value)]
         named += [f"chosen: {one!r}" for one in _chooses(node) if one in FAMILIES]
-    assert not named, f"{module.path} names a family: {named}"
+    return named
 
 
 def _chooses(node: ast.AST) -> list[object]:

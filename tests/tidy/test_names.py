@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from support.sources import PACKAGE, ROOT, text_files
+from support.sources import PACKAGE, ROOT, each, folder, text_files
 
 FILE = re.compile(r"(?<![\w./-])((?:[\w-]+/)+[\w-]+\.(?:py|md|toml|yaml|sh|csv))\b")
 MODULE = re.compile(r"\bcubecast\.((?:[a-z]\w*\.)*[a-z]\w*)\b")
@@ -15,13 +13,14 @@ TEXTS = [path for path in text_files() if path.name not in ("CHANGELOG.md", "tes
 """The list of changes tells of files that were."""
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_named_exists(path: Path):
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        for name in FILE.findall(line):
-            assert any((place / name).exists() for place in (*PLACES, path.parent)), f"{path}:{number}: {name}"
-        for name in MODULE.findall(line):
-            assert _is_importable(name), f"{path}:{number}: cubecast.{name}"
+@each("paths", TEXTS, folder)
+def test_what_is_named_exists(paths: list[Path]):
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in FILE.findall(line):
+                assert any((place / name).exists() for place in (*PLACES, path.parent)), f"{path}:{number}: {name}"
+            for name in MODULE.findall(line):
+                assert _is_importable(name), f"{path}:{number}: cubecast.{name}"
 
 
 def test_a_planted_name_is_found():

@@ -1,35 +1,37 @@
 """Protocol machines own no clock, socket, thread, global random or log, and iterate over nothing unordered."""
 
 import ast
+from collections.abc import Iterator
 
-import pytest
-
-from support.sources import Module, imports, modules
+from support.sources import Module, each_module, imports, modules
 
 BANNED_MODULES = {
     *("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "secrets", "select"),
     *("selectors", "signal", "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "uuid"),
 }
 BANNED_CALLS = {"print", "open", "input", "exec", "eval", "hash", "id", "breakpoint"}
-PROTOCOL = pytest.mark.parametrize(
-    "module", [module for module in modules() if module.room == "protocol"], ids=lambda module: module.name
-)
+PROTOCOL = each_module(module for module in modules() if module.room == "protocol")
 
 
 @PROTOCOL
-def test_no_banned_imports(module: Module):
-    for name, line in imports(module):
-        top = name.partition(".")[0]
-        assert top not in BANNED_MODULES, f"{module.path}:{line}: protocols may not import {top}"
-        assert top != "random" or name == "random.Random", f"{module.path}:{line}: only an injected random.Random"
+def test_no_banned_imports(found: list[Module]):
+    for module in found:
+        for name, line in imports(module):
+            top = name.partition(".")[0]
+            assert top not in BANNED_MODULES, f"{module.path}:{line}: protocols may not import {top}"
+            assert top != "random" or name == "random.Random", f"{module.path}:{line}: only an injected random.Random"
 
 
 @PROTOCOL
-def test_no_banned_calls(module: Module):
-    for node in ast.walk(module.tree):
+def test_no_banned_calls(found: list[Module]):
+    for module, node in _nodes(found):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in BANNED_CALLS, f"{module.path}:{node.lineno}: calls {node.func.id}"
             assert node.func.id != "Random" or node.args, f"{module.path}:{node.lineno}: a Random seeded by the clock"
+
+
+def _nodes(found: list[Module]) -> Iterator[tuple[Module, ast.AST]]:
+    return ((module, node) for module in found for node in ast.walk(module.tree))
 
 
 def _is_set(node: ast.expr) -> bool:
@@ -40,9 +42,9 @@ def _is_set(node: ast.expr) -> bool:
 
 
 @PROTOCOL
-def test_no_iteration_over_sets(module: Module):
+def test_no_iteration_over_sets(found: list[Module]):
     """A set that is visibly one: literals, comprehensions, set(...) and their unions. Sort it first."""
-    for node in ast.walk(module.tree):
+    for module, node in _nodes(found):
         over: list[ast.expr] = []
         if isinstance(node, ast.For):
             over = [node.iter]

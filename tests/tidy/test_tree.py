@@ -4,9 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
-from support.sources import ROOT, Module, modules, text_files
+from support.sources import ROOT, Module, each, folder, modules, text_files
 
 MOST_LINES = 500
 MOST_FUNCTION_LINES = 50
@@ -19,31 +17,29 @@ PYTHON = [path for path in text_files() if path.suffix == ".py"]
 DOCUMENTS = [path for path in text_files() if path.suffix == ".md"]
 
 
-def _relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+@each("paths", PYTHON, folder)
+def test_files_and_functions_are_small(paths: list[Path]):
+    for path in paths:
+        text = path.read_text()
+        assert len(text.splitlines()) <= MOST_LINES, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                lines = node.end_lineno - node.lineno + 1
+                assert lines <= MOST_FUNCTION_LINES, f"{path}:{node.lineno}: {node.name} has {lines} lines"
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=_relative)
-def test_files_and_functions_are_small(path: Path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            lines = node.end_lineno - node.lineno + 1
-            assert lines <= MOST_FUNCTION_LINES, f"{path}:{node.lineno}: {node.name} has {lines} lines"
+@each("paths", text_files(), folder)
+def test_nothing_is_left_for_later_and_no_machine_is_named(paths: list[Path]):
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert not LEFTOVERS.search(line), f"{path}:{number}: {line.strip()}"
+            assert not MACHINE_PATHS.search(line), f"{path}:{number}: {line.strip()}"
 
 
-@pytest.mark.parametrize("path", text_files(), ids=_relative)
-def test_nothing_is_left_for_later_and_no_machine_is_named(path: Path):
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        assert not LEFTOVERS.search(line), f"{path}:{number}: {line.strip()}"
-        assert not MACHINE_PATHS.search(line), f"{path}:{number}: {line.strip()}"
-
-
-@pytest.mark.parametrize("path", PYTHON, ids=_relative)
-def test_tests_are_neither_skipped_nor_sleep(path: Path):
-    if path.is_relative_to(ROOT / "tests"):
+@each("paths", (path for path in PYTHON if path.is_relative_to(ROOT / "tests")), folder)
+def test_tests_are_neither_skipped_nor_sleep(paths: list[Path]):
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
             name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             banned = ("time.sleep", "pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.importorskip")
@@ -52,11 +48,12 @@ def test_tests_are_neither_skipped_nor_sleep(path: Path):
                 assert ast.unparse(node.args[0]) == "0", f"{path}:{node.lineno}: a test that sleeps"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=_relative)
-def test_links_in_documents_lead_somewhere(path: Path):
-    for target in LINK.findall(path.read_text()):
-        if not re.match(r"[a-z]+:", target):
-            assert (path.parent / target).exists(), f"{path} links to {target}"
+@each("paths", DOCUMENTS, folder)
+def test_links_in_documents_lead_somewhere(paths: list[Path]):
+    for path in paths:
+        for target in LINK.findall(path.read_text()):
+            if not re.match(r"[a-z]+:", target):
+                assert (path.parent / target).exists(), f"{path} links to {target}"
 
 
 def _deviations(module: Module) -> list[tuple[str, str, str]]:

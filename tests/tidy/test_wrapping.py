@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import pytest
-from scripts.wrap import LIMIT, ROOT, documents, too_long, wrapped
+from scripts.wrap import LIMIT, documents, too_long, wrapped
+
+from support.sources import each, folder
 
 LONG = "a word " * 20
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_lines_can_be_read_in_a_difference(path: Path):
-    found = [number for number, _ in too_long(path.read_text())]
-    assert not found, f"{path} has lines above {LIMIT} characters, {found}: `make format` wraps them"
+@each("paths", documents(), folder)
+def test_lines_can_be_read_in_a_difference(paths: list[Path]):
+    for path in paths:
+        found = [number for number, _ in too_long(path.read_text())]
+        assert not found, f"{path} has lines above {LIMIT} characters, {found}: `make format` wraps them"
 
 
 @pytest.mark.parametrize(
