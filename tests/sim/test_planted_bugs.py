@@ -114,6 +114,19 @@ def test_newcomers_that_test_nobody_are_not_relied_upon():
     assert judge(draw("cubecast", RELIED_UPON)) is None
 
 
+BETWEEN_STRANGERS = (101064, 102789)
+"""In these a node that comes back is welcomed by two that take part and never heard of each other."""
+
+
+@pytest.mark.parametrize("seed", BETWEEN_STRANGERS)
+@pytest.mark.interpreted
+def test_who_joins_waits_until_those_who_take_part_know_each_other(seed: int):
+    with planted.strangers_joined():
+        failure = judge(draw("cubecast", seed), careful=False)
+    assert failure is not None and failure.kind in {"P12", "P14"}
+    assert judge(draw("cubecast", seed)) is None
+
+
 def test_without_them_the_same_schedules_are_clean():
     """The seeds that find the bugs find nothing else."""
     for seed in range(1, 61):

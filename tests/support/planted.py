@@ -309,6 +309,11 @@ def winners_not_waited_for() -> AbstractContextManager[object]:
     return patch.object(Joining, "_heard_the_winner", True)
 
 
+def strangers_joined() -> AbstractContextManager[object]:
+    """A node begins with two that take part and do not know each other."""
+    return patch.object(Joining, "unacquainted", 0)
+
+
 def joined_at_the_first_welcome() -> AbstractContextManager[object]:
     """Takes part as soon as one member has welcomed it, known to the others or not."""
     return patch.object(Joining, "is_complete", property(lambda self: self.is_sure))

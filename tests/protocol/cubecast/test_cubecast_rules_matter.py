@@ -230,6 +230,7 @@ def test_the_side_that_won_is_waited_for_as_long_as_it_lives_and_answers():
     everybody = tuple(Standing(one, 1 if one < 2 else 0, True) for one in range(4))
     for peer in (2, 3):
         answered.on_packet(3.0, peer, Welcome(0, (), 1, True, everybody))
+    answered.on_packet(4.0, 0, Welcome(1, (), 1, True, everybody))
     assert answered.is_active and answered.living == [0, 1, 2, 3]
     dead = welcomed_by_another_that_gave_way()
     dead.on_peer_down(3.0, 2)
@@ -239,6 +240,35 @@ def test_the_side_that_won_is_waited_for_as_long_as_it_lives_and_answers():
     silent.on_timer(5000.0, Timer.ALONE)
     silent.on_packet(5001.0, 0, Welcome(1, (), 1, True, (Standing(0, 1, True), Standing(1, 1, True))))
     assert silent.is_active, "the patience is over"
+
+
+def welcomed_by_two_strangers():
+    """Node 1 comes back; nodes 0 and 3 take part, and 3 never heard that 0 came back, too."""
+    machine = node(1)
+    machine.on_peer_down(0.0, 2)
+    machine.on_packet(1.0, 0, Obituary(0, (), 0, bitmap(0b1001)))
+    gone = Standing(2, 0, False)
+    machine.on_packet(2.0, 3, Welcome(0, (), 1, True, (Standing(0, 0, True), Standing(1, 1, True), gone, THREE)))
+    known = (Standing(0, 1, True), Standing(1, 1, True), gone, THREE)
+    return machine, known, machine.on_packet(3.0, 0, Welcome(1, (), 1, True, known))
+
+
+THREE = Standing(3, 0, True)
+
+
+@pytest.mark.interpreted
+def test_who_joins_waits_until_those_who_take_part_know_each_other():
+    """It would read from one what the other will never get, and live with both."""
+    machine, known, effects = welcomed_by_two_strangers()
+    assert not machine.is_active
+    assert [type(one) for one in sent_to(3, effects)] == [Hello], "it may have met the other since"
+    effects = machine.on_packet(4.0, 3, Welcome(0, (), 1, True, (Standing(0, 0, True), *known[1:])))
+    assert not machine.is_active and not sent_to(3, effects), "it said so just now"
+    assert Hello in [type(one) for one in sent_to(3, machine.on_timer(1000.0, Timer.RETRY))]
+    machine.on_packet(1001.0, 3, Welcome(0, (), 1, True, known))
+    assert machine.is_active and machine.living == [0, 1, 3]
+    with planted.strangers_joined():
+        assert welcomed_by_two_strangers()[0].is_active
 
 
 def test_those_who_only_join_do_not_count_as_companions():

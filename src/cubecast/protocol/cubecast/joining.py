@@ -7,7 +7,7 @@ from cubecast.ids import Incarnation, NodeId
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.packets import AnyPacket, Settle, SettlePart, Welcome
 from cubecast.protocol.cubecast.vocabulary import Life, Standing
-from cubecast.protocol.masks import ids_of
+from cubecast.protocol.masks import ids_of, mask_of
 
 
 class Joining:
@@ -19,6 +19,8 @@ class Joining:
         """Mask of those this process knew of when it began; 0: nobody, or it began long ago."""
         self._told: dict[NodeId, dict[NodeId, Incarnation]] = {}
         """Per node that welcomed us, the verdicts it knew."""
+        self._lists: dict[NodeId, dict[NodeId, Incarnation]] = {}
+        """Per node that welcomed us and takes part, whom it held correct."""
         self.idle = 0
         """Mask of those who welcomed us while they were joining themselves."""
         self.is_sure = False
@@ -31,6 +33,8 @@ class Joining:
 
     def welcomed(self, sender: NodeId, active: bool, nodes: tuple[Standing, ...]) -> None:
         self._told[sender] = {node: incarnation - alive for node, incarnation, alive in nodes}
+        if active:
+            self._lists[sender] = {node: incarnation for node, incarnation, alive in nodes if alive}
         self.idle = self.idle & ~(1 << sender) | (not active) << sender
         self._named |= sum(1 << node for node, _, alive in nodes if alive)
         self.is_sure = self.is_sure or active or self._all_begin
@@ -53,9 +57,24 @@ class Joining:
 
     @property
     def is_complete(self) -> bool:
+        return self._everybody_welcomed_us and not self.unacquainted
+
+    @property
+    def _everybody_welcomed_us(self) -> bool:
         registry = self._context.registry
         known = not self.silent and all(registry.is_dead(life) for life in self._agreed)
         return self.is_sure and known and self._heard_the_winner
+
+    @property
+    def unacquainted(self) -> int:
+        """When nothing else is missing: mask of those who take part and did not know everybody else we would begin
+        with when they welcomed us. Who lives with two that do not know each other reads from one what the other will
+        never get, and they are asked again until they know each other or one of them gave way."""
+        if not self._everybody_welcomed_us:
+            return 0
+        lives = self._context.registry.lives
+        current = ((node, known) for node, known in self._lists.items() if lives.get(node) == known.get(node))
+        return mask_of(node for node, known in current if not lives.items() <= known.items())
 
     @property
     def _heard_the_winner(self) -> bool:

@@ -179,9 +179,11 @@ class Lifetime:
         return isinstance(packet, Welcome) and packet.active and packet.incarnation == self.incarnation
 
     def begin_joining(self, now: float) -> None:
-        context = self.context
-        context.send_to(self._parameters.universe & ~(1 << self.node), Hello(context.by, context.dead))
+        self._say_hello(self._parameters.universe & ~(1 << self.node))
         self.wait_alone(now)
+
+    def _say_hello(self, nodes: int) -> None:
+        self.context.send_to(nodes, Hello(self.context.by, self.context.dead))
 
     def wait_alone(self, now: float) -> None:
         """If nobody answers for the patience, there is nobody."""
@@ -196,7 +198,7 @@ class Lifetime:
     def repeat_hello(self) -> None:
         if self.joining is not None:
             missing = self._parameters.universe & ~(1 << self.node) & ~self.joining.welcomers
-            self.context.send_to(missing, Hello(self.context.by, self.context.dead))
+            self._say_hello(missing | self.joining.unacquainted)
             self.context.busy = True
 
     def on_hello(self, sender: NodeId) -> None:
@@ -215,6 +217,7 @@ class Lifetime:
                 if not alive:
                     self.hold_faulty(Life(node, incarnation))
         self.joining.welcomed(sender, packet.active, packet.nodes)
+        self._say_hello(self.joining.unacquainted & ~(1 << sender))  # it may have met the others since
         return self.joining.is_complete
 
     def become_active(self) -> None:
