@@ -25,7 +25,6 @@ from cubecast.net.links.loop import run
 
 TOPIC = "stream"
 PROTOCOL: dict[str, Any] = {"protocol": "brisa", "listen": "127.0.0.1:0"}
-DIMENSION = 12
 
 
 class Receiver:
@@ -69,7 +68,7 @@ async def member(options: argparse.Namespace) -> None:
     nodes, receivers = [], []
     for _ in range(options.nodes):
         more: dict[str, Any] = {"journal": options.judge} if options.judge else {}
-        node = cubecast.Node(**PROTOCOL, dimension=DIMENSION, join=[options.join], **more)
+        node = cubecast.Node(**PROTOCOL, join=[options.join], **more)
         await node.start()
         receiver = Receiver()
         subscription = node.subscribe(TOPIC, on_batch=receiver.on_batch, on_gap=receiver.on_gap)
@@ -144,7 +143,7 @@ class Bench:
     async def run(self) -> None:
         options = self.options
         more: dict[str, Any] = {"journal": options.judge} if options.judge else {}
-        async with cubecast.Node(**PROTOCOL, dimension=DIMENSION, **more) as self.publisher:
+        async with cubecast.Node(**PROTOCOL, **more) as self.publisher:
             each = options.nodes // options.processes
             self.processes = [await self._begin(place, each) for place in range(options.processes)]
             print(f"{each * options.processes} nodes in {options.processes} processes joined", flush=True)

@@ -84,6 +84,28 @@ def test_a_protocol_that_is_no_cube_is_drawn_as_the_graph_it_describes(chromium,
     chromium.run(main())
 
 
+def test_the_place_of_a_node_in_a_stream_is_shown_and_the_way_to_it_drawn(chromium):
+    async def main():
+        async with cluster(4, http=HTTP, protocol="brisa") as nodes:
+            publisher, watched = nodes[0], nodes[3]
+            async with watched.subscribe("chat") as heard, chromium.page(address(watched)) as page:
+                await heard.ready()
+                assert not await page.is_visible("#streams-card"), "nothing flows yet"
+                while not watched._live.machine.flows:
+                    await publisher.publish("chat", "hello")
+                    await asyncio.sleep(0)
+                await page.wait_for_selector("#streams tr")
+                ((topic, of, *_),) = await table(page, "streams")
+                assert (topic, of) == ("chat", str(publisher.id)[-4:])
+                await page.click("#streams button")
+                await page.wait_for_selector(f".node[data-node='{publisher.id}'][data-role='root']")
+                await page.click("text=Tree")
+                await page.wait_for_selector("#cube[data-view='tree'] .branches path", state="attached")
+                assert "no node knows the whole tree" in await page.inner_text("#tree-text")
+
+    chromium.run(main())
+
+
 def test_a_killed_process_shows_by_its_connections(chromium):
     """They end; nobody waits for the patience, which is longer than the test here."""
 

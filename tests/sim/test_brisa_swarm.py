@@ -6,10 +6,12 @@ may be its own ancestor, and a world comes to rest only when no process lacks wh
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from cubecast.experiments.swarm import judge
+from cubecast.protocol.epidemic.brisa_flow import Flow
 from cubecast.protocol.families import find
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.swarm import draw
@@ -83,6 +85,20 @@ def test_nobody_starves_and_nothing_cycles_by_labels(parents: str):
         assert all(
             flow.depth <= len(schedule.nodes) for machine in machines.values() for flow in machine.flows.values()
         )
+
+
+def test_who_does_not_notice_that_it_is_behind_stays_so():
+    """B15 left out: what a deactivation, a lost answer or a newcomer's beginning left it without."""
+
+    def on_keep_alive(self, sender, standing):
+        self._known[sender] = standing
+        if not self._root and self.primary is None:
+            self._consider(sender, standing)
+
+    with patch.object(Flow, "on_keep_alive", on_keep_alive):
+        ends = [judge(draw("brisa", seed)) for seed in range(SCHEDULES)]
+    stuck = [end for end in ends if end is not None and end.kind == "stuck" and "a neighbour has" in end.reasons[0]]
+    assert stuck, f"none in {SCHEDULES}"
 
 
 @pytest.mark.slow

@@ -150,6 +150,18 @@ class Inspector:
         """By which way a publication of `root` travels: children by node. Empty where there is no such way."""
         return {}
 
+    knows_whole_trees = True
+    """`tree` names everybody a publication reaches; else the part of it that touches this node."""
+
+    def source_shown(self, topic: Topic | None) -> NodeId:
+        """Whose tree is shown to those who ask for none."""
+        found: NodeId = self.machine.node
+        return found
+
+    def streams(self, most: int) -> list[dict[str, Any]]:
+        """This node's place in the tree of each publisher, where trees are all it has."""
+        return []
+
     def overlay(self) -> Overlay:
         """The way of this node's publications where there is one, else its neighbours."""
         me = self.machine.node

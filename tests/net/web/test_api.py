@@ -17,7 +17,7 @@ from support.asking import HTTP, ask, ask_json
 from support.brokers import settings
 from support.cluster import cluster
 from support.commands import running_node
-from support.running import run
+from support.running import run, until
 
 
 async def sampled(node, path, enough, deadline=30.0):
@@ -40,12 +40,41 @@ def test_the_cube_its_members_and_trees():
                 (2, "alive"),
                 (3, "alive"),
             ]
-            assert cube["tree"] == {"root": 1, "topic": None, "children": {"1": [0, 3], "0": [], "3": [2], "2": []}}
+            assert cube["tree"] == {
+                "root": 1,
+                "topic": None,
+                "whole": True,
+                "children": {"1": [0, 3], "0": [], "3": [2], "2": []},
+            }
             other = await ask_json(nodes[1], "/api/cube.json?root=0&topic=t")
-            assert other["tree"] == {"root": 0, "topic": "t", "children": {"0": [3], "3": []}}
+            assert other["tree"] == {"root": 0, "topic": "t", "whole": True, "children": {"0": [3], "3": []}}
             assert (await ask_json(nodes[1], "/api/cube.json?topic=unheard"))["tree"]["children"] == {"1": []}
             assert (await ask(nodes[1], "/api/cube.json?root=8"))[0] == 400
             assert (await ask(nodes[1], "/api/cube.json?root=x"))[0] == 400
+
+    run(main())
+
+
+def test_the_way_of_a_stream_also_where_its_publisher_is_not_known():
+    async def main():
+        async with cluster(3, http=HTTP, protocol="brisa") as nodes, nodes[2].subscribe("t") as heard:
+            publisher, other = nodes[0], nodes[2]
+            await heard.ready()
+            await until(lambda: all(len(node.neighbours) == 2 for node in nodes))
+            await publisher.publish("t", "1")
+            await heard.next()
+            (stream,) = (await ask_json(other, "/api/topics.json"))["streams"]
+            assert (stream["topic"], stream["publisher"], stream["messages"]) == ("t", publisher.id, 1)
+            other._live.life.directory.places.pop(publisher.id)
+            cube = await ask_json(other, "/api/cube.json")
+            tree = cube["tree"]
+            assert tree["root"] == publisher.id and not tree["whole"], "whom it hears, not what it publishes itself"
+            way = {int(node): below for node, below in tree["children"].items()}
+            assert other.id in way and way[stream["path"][-2]] == [other.id]
+            states = {one["node"]: one["state"] for one in cube["members"]}
+            assert states[publisher.id] == "unknown" and way.keys() <= states.keys()
+            assert (await ask(other, f"/api/cube.json?root={publisher.id}"))[0] == 200
+            assert (await ask(other, "/api/cube.json?root=8"))[0] == 400, "it never heard of that one"
 
     run(main())
 

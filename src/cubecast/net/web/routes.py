@@ -70,6 +70,8 @@ def trace_routes(node: WatchedNode) -> list[web.RouteDef]:
 
 MOST_VERDICT = 64 << 10
 """Bytes of a verdict that are read."""
+MOST_DIGITS = 19
+"""Of a number that is asked with: ids have up to 63 bits."""
 
 
 def answers_routes(node: WatchedNode) -> list[web.RouteDef]:
@@ -123,7 +125,7 @@ def _number(request: web.Request, name: str) -> int | None:
     text = request.query.get(name)
     if text is None:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
         raise BadInput(f"{name} is a number, not {text!r}")
     return int(text)
 

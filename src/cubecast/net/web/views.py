@@ -31,6 +31,8 @@ def _inside(observer: Observer) -> tuple[Place, Driver]:
 def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[str, Any]:
     """Members and one tree: by which way a publication of `root` reaches the living, or those who want `topic`."""
     me, driver = _inside(observer)
+    inspector = driver.inspector
+    tree = _tree(inspector.source_shown(topic) if root is None else root, observer.directory, inspector, topic)
     standings = observer.standings()
     queued = observer.peers.queued
     members = []
@@ -49,6 +51,7 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
                 "queued": queued.get(node, 0),
             }
         )
+    members += [_unheard_of(int(node)) for node in tree["children"] if int(node) not in observer.directory.places]
     return {
         "node": me.node,
         "incarnation": me.incarnation,
@@ -56,18 +59,30 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
         "dimension": observer.directory.told_dimension,
         "at": time(),
         "members": members,
-        "overlay": driver.inspector.overlay().to_json(MOST_SHOWN),
-        "tree": _tree(me.node if root is None else root, observer.directory, driver.inspector, topic),
+        "overlay": inspector.overlay().to_json(MOST_SHOWN),
+        "tree": tree,
     }
 
 
+def _unheard_of(node: NodeId) -> dict[str, Any]:
+    """A node that trees name, and of which nothing else is known here."""
+    standing = {"incarnation": 0, "address": "", "state": "unknown", "since": None}
+    return {"node": node, **standing, "connected": False, "queued": 0}
+
+
 def _tree(root: NodeId, directory: Directory, inspector: Inspector, topic: Topic | None) -> dict[str, Any]:
-    if directory.draws_ids and root not in directory.places:
+    children = inspector.tree(root, topic)
+    if directory.draws_ids and root not in directory.places and not children:
         raise BadInput(f"this node knows no node {root}")
     if not 0 <= root < directory.size:
         raise BadInput(f"node {root} does not exist in a cube of {directory.size}")
-    children = inspector.tree(root, topic)
-    return {"root": root, "topic": topic, "children": {str(node): list(below) for node, below in children.items()}}
+    named = dict.fromkeys(chain(children, *children.values()), ())
+    return {
+        "root": root,
+        "topic": topic,
+        "whole": inspector.knows_whole_trees,
+        "children": {str(node): list(below) for node, below in (named | children).items()},
+    }
 
 
 def topics(observer: Observer) -> dict[str, Any]:
@@ -91,7 +106,8 @@ def topics(observer: Observer) -> dict[str, Any]:
         for name, one in known.items()
     ]
     rows.sort(key=lambda row: (-row["deliver_rate"] - row["publish_rate"], row["topic"]))
-    return {"topics": rows, "topics_in_all": len(inspector.topics)}
+    streams = inspector.streams(MOST_TOPICS)
+    return {"topics": rows, "topics_in_all": len(inspector.topics), "streams": streams}
 
 
 def _some_topics(

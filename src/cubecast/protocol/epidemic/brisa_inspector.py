@@ -1,7 +1,7 @@
 """What HyParView and Brisa tell status and pages about themselves."""
 
 from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from cubecast.ids import MessageId, NodeId, Topic
@@ -40,11 +40,14 @@ class BrisaInspector(OverlayInspector):
         }
 
     def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
-        flows = list(self.machine.flows.items())[:most_topics]
+        most = len(self.machine.flows) if most_topics is None else most_topics
         return super().describe(now, most_topics) | {
-            "streams": [self._stream(key, flow) for key, flow in flows],
+            "streams": self.streams(most),
             "streams_in_all": len(self.machine.flows),
         }
+
+    def streams(self, most: int) -> list[dict[str, Any]]:
+        return [self._stream(key, flow) for key, flow in islice(self.machine.flows.items(), most)]
 
     def _stream(self, key: Any, flow: Any) -> dict[str, Any]:
         """`behind`: messages a neighbour is known to have and this process has not; `slow`: children whose links are
@@ -84,13 +87,20 @@ class BrisaInspector(OverlayInspector):
     def has_delivered(self, topic: Topic, message: MessageId) -> bool:
         return any(one[:2] == message[:2] and one >= message for one in self.machine.delivered().get(topic, ()))
 
+    knows_whole_trees = False
+
+    def source_shown(self, topic: Topic | None) -> NodeId:
+        """This node, if it publishes; else whom it hears."""
+        roots = [key.root for key in self.machine.flows if topic in (None, key.topic)]
+        return self.machine.node if self.machine.node in roots else next(iter(roots), self.machine.node)
+
     def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:
         """As far as it is known here: the way from the root to this process, and its children."""
         for key, flow in self.machine.flows.items():
             if key.root == root and topic in (None, key.topic):
                 way = [*flow.path, self.machine.node] if flow.path[-1:] != (self.machine.node,) else list(flow.path)
                 links = {one: (below,) for one, below in pairwise(way)}
-                return links | {self.machine.node: tuple(flow.children)}
+                return links | {self.machine.node: tuple(child for child in flow.children if child not in way)}
         return {}
 
     def parent(self, topic: Topic, source: NodeId) -> NodeId | None:

@@ -9,7 +9,7 @@ import { duration, plural, rate } from "./format.js";
 import { showHeld } from "./held.js";
 import { idOf } from "./ids.js";
 import { depths } from "./layout.js";
-import { showMembers, showTopics } from "./tables.js";
+import { showMembers, showStreams, showTopics } from "./tables.js";
 import { themeButton } from "./theme.js";
 import { tellFaults, tellHeld, tellMembers, tellRates, tellVerdict } from "./tiles.js";
 
@@ -48,6 +48,12 @@ function chooseTopic(topic) {
   element("cube").scrollIntoView({ block: "nearest", behavior: "smooth" });
 }
 
+/** @param {string} topic @param {import("./ids.js").Id} publisher */
+function chooseStream(topic, publisher) {
+  chosen.root = publisher;
+  chooseTopic(topic);
+}
+
 async function showCube() {
   const said = await ask("cube", { root: chosen.root, topic: chosen.topic });
   write(element("cluster"), said.cluster);
@@ -84,7 +90,8 @@ function describeTree({ tree }) {
   const deepest = Math.max(...depths(tree).values());
   const whom = tree.topic ? `${plural(reached, "subscriber")} of ${tree.topic}` : `${plural(reached, "other member")}`;
   const steps = reached ? ` in at most ${plural(deepest, "step")}` : "";
-  write(element("tree-text"), `What node ${tree.root} publishes reaches ${whom}${steps}.`);
+  const part = tree.whole ? "" : " That is the way to this node and on from it; no node knows the whole tree.";
+  write(element("tree-text"), `What node ${tree.root} publishes reaches ${whom}${steps}.${part}`);
 }
 
 async function showRates() {
@@ -98,6 +105,7 @@ async function showRates() {
 async function showTheTopics() {
   const said = await ask("topics");
   showTopics(said.topics, said.topics_in_all, chooseTopic);
+  showStreams(said.streams, chooseStream);
   const names = said.topics.slice(0, 200).map(({ topic }) => topic).sort();
   if (chosen.topic && !names.includes(chosen.topic)) names.push(chosen.topic);
   fill(element("topic"), [["", "everybody"], ...names.map((name) => [name, name])], chosen.topic);

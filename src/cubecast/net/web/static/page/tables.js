@@ -3,6 +3,7 @@
 import { stateName } from "./cube.js";
 import { element, keyed, make, set, write } from "./elements.js";
 import { count, plural, rate, size, time } from "./format.js";
+import { shortId } from "./ids.js";
 
 /** @param {import("./cube.js").Member[]} members */
 export function showMembers(members) {
@@ -49,4 +50,36 @@ function updateTopic(row, one) {
   set(bar, { "aria-valuenow": used, "aria-valuemax": room, title: `${used} of ${room} publications under way` });
   bar.firstChild.style.width = `${room ? (100 * used) / room : 0}%`;
   write(row.children[7], count(one.lag + one.held_back));
+}
+
+/** @param {any[]} streams @param {(topic: string, publisher: import("./ids.js").Id) => void} choose */
+export function showStreams(streams, choose) {
+  element("streams-card").hidden = !streams.length;
+  write(element("stream-count"), plural(streams.length, "stream"));
+  const key = (one) => `${one.topic} ${one.publisher} ${one.incarnation}`;
+  keyed(element("streams"), streams.slice(0, 100), key, (one) => streamRow(one, choose), updateStream);
+}
+
+/** @param {any} one @param {(topic: string, publisher: import("./ids.js").Id) => void} choose */
+function streamRow(one, choose) {
+  const name = make("button", { type: "button", class: "link mono", title: `${one.topic}: show its tree` }, one.topic);
+  name.addEventListener("click", () => choose(one.topic, one.publisher));
+  const cells = ["mono", "number", "mono", "number", "mono", "number", "number"];
+  return make("tr", {}, make("td", {}, name), ...cells.map((kind) => make("td", { class: kind })));
+}
+
+/** @param {any} row @param {any} one */
+function updateStream(row, one) {
+  const slow = Object.keys(one.slow).length;
+  const children = one.children.map(shortId).join(" ") || "–";
+  const cells = [
+    shortId(one.publisher),
+    count(one.messages),
+    one.parent === null ? (one.depth ? "looking for one" : "–") : shortId(one.parent),
+    count(one.depth),
+    slow ? `${children} (${plural(slow, "slow one")})` : children,
+    count(one.behind),
+    one.copies_per_message.toFixed(2),
+  ];
+  cells.forEach((text, index) => write(row.children[1 + index], text));
 }
