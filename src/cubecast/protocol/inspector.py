@@ -153,11 +153,6 @@ class Inspector:
     knows_whole_trees = True
     """`tree` names everybody a publication reaches; else the part of it that touches this node."""
 
-    def source_shown(self, topic: Topic | None) -> NodeId:
-        """Whose tree is shown to those who ask for none."""
-        found: NodeId = self.machine.node
-        return found
-
     def streams(self, most: int) -> list[dict[str, Any]]:
         """This node's place in the tree of each publisher, where trees are all it has."""
         return []

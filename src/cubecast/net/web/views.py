@@ -32,7 +32,7 @@ def cube(observer: Observer, root: NodeId | None, topic: Topic | None) -> dict[s
     """Members and one tree: by which way a publication of `root` reaches the living, or those who want `topic`."""
     me, driver = _inside(observer)
     inspector = driver.inspector
-    tree = _tree(inspector.source_shown(topic) if root is None else root, observer.directory, inspector, topic)
+    tree = _tree(_source(me.node, inspector, topic) if root is None else root, observer.directory, inspector, topic)
     standings = observer.standings()
     queued = observer.peers.queued
     members = []
@@ -68,6 +68,12 @@ def _unheard_of(node: NodeId) -> dict[str, Any]:
     """A node that trees name, and of which nothing else is known here."""
     standing = {"incarnation": 0, "address": "", "state": "unknown", "since": None}
     return {"node": node, **standing, "connected": False, "queued": 0}
+
+
+def _source(me: NodeId, inspector: Inspector, topic: Topic | None) -> NodeId:
+    """Whose tree is shown to those who ask for none: this node's, unless it only hears others'."""
+    heard = [one["publisher"] for one in inspector.streams(MOST_TOPICS) if topic in (None, one["topic"])]
+    return me if me in heard else next(iter(heard), me)
 
 
 def _tree(root: NodeId, directory: Directory, inspector: Inspector, topic: Topic | None) -> dict[str, Any]:

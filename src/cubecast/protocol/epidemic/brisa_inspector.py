@@ -89,11 +89,6 @@ class BrisaInspector(OverlayInspector):
 
     knows_whole_trees = False
 
-    def source_shown(self, topic: Topic | None) -> NodeId:
-        """This node, if it publishes; else whom it hears."""
-        roots = [key.root for key in self.machine.flows if topic in (None, key.topic)]
-        return self.machine.node if self.machine.node in roots else next(iter(roots), self.machine.node)
-
     def tree(self, root: NodeId, topic: Topic | None) -> dict[NodeId, tuple[NodeId, ...]]:
         """As far as it is known here: the way from the root to this process, and its children."""
         for key, flow in self.machine.flows.items():
