@@ -32,7 +32,12 @@ def experiment_of(runs: int) -> Experiment:
                 Finding(ALONE, alone["value"]),
             ]
         )
-        return Reproduction("e", "E", "", runs, effort.seed, ledger)
+        curves = {
+            "times": [1, 2, 3],
+            "value, mean": [fmean(one), fmean(two), None],
+            "value, alone": [alone["value"]] * 3,
+        }
+        return Reproduction("e", "E", "", runs, effort.seed, ledger, series={"Fig. 1": curves})
 
     return experiment
 
@@ -68,6 +73,16 @@ def test_pairs_stay_pairs_and_one_run_has_no_interval():
     assert found["RATIO"] is None, "every run has the same ratio, whichever are drawn"
     assert found["ALONE"] is None
     assert intervals(1)["MEAN"] is None
+
+
+def test_points_of_curves_have_intervals_as_findings_do():
+    report = with_intervals(experiment_of(20), Effort(), here)
+    (between,) = (row["interval"] for row in report["rows"] if row["claim"] == "MEAN")
+    mean = report["bands"]["Fig. 1"]["value, mean"]
+    assert mean[0] == between
+    assert mean[1] == pytest.approx([2 * end for end in between]), "the same runs, drawn alike"
+    assert mean[2] is None, "there is no value"
+    assert report["bands"]["Fig. 1"].keys() == {"value, mean"}, "one run has no interval"
 
 
 def test_nothing_is_run_twice():

@@ -1,5 +1,7 @@
 """The latencies of chapter 6, at sizes a test can afford; and what a wrong rule would give is seen."""
 
+from dataclasses import replace
+
 from cubecast.experiments.locaps import figures, hops
 from cubecast.experiments.locaps.latency import leaf, on_binary_tree, subscription_latencies
 from cubecast.experiments.locaps.reproduce import reproduce
@@ -23,7 +25,7 @@ def test_without_covering_the_pivot_is_passed_and_the_claim_fails():
 def test_a_curve_that_is_off_at_one_point_does_not_hold():
     figure = figures.figure_6_3(here, 3, 1)
     assert figure.finding().within
-    moved = figures.Figure(figure.claim, figure.x, figure.expected, {**figure.ours, "LoCaPS": [0.0, 150.0]})
+    moved = replace(figure, ours={**figure.ours, "LoCaPS": [0.0, 150.0]})
     assert not moved.finding().within and moved.finding().ours == 50
 
 

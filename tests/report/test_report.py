@@ -45,11 +45,14 @@ def reproduced(tmp_path: Path) -> Path:
     ledger = Ledger(
         CLAIMS, {"C-2": Explanation("the paper's clock is another", 8, 10, [Evidence("its clock", 2, 1, 3)])}
     )
-    series = {"Table 9": {"nodes": [8, 16], "saved, paper": [None, 10.0], "saved, ours": [9.0, 11.0]}}
+    series = {
+        "Table 9": {"nodes": [8, 16], "saved, paper": [None, 10.0], "saved, ours": [9.0, 11.0]},
+        "Figure 90": {"rounds": [0, 1], "links, ours": [2.0, 1.0]},
+    }
     beside = {"as printed": Ledger(CLAIMS[:1])}
-    write_reproduction(
-        Reproduction("nine", "Chapter 9", "r", 3, 1, ledger, beside, series).to_json(), tmp_path / "nine"
-    )
+    done = Reproduction("nine", "Chapter 9", "r", 3, 1, ledger, beside, series).to_json()
+    bands = {"Table 9": {"saved, ours": [[8.0, 9.5], None]}}
+    write_reproduction(done | {"bands": bands}, tmp_path / "nine")
     return tmp_path
 
 
@@ -73,7 +76,10 @@ def test_a_reproduction_is_its_ledger_its_reasons_and_its_plots(reproduced: Path
         assert words in text
     assert "packets &lt;saved&gt;" in text
     assert "<saved>" not in text
-    assert text.count("<figure") == len(pictures(text)) == 3, "the table's curves, and both places' claims as bars"
+    figures = re.findall(r"<figure.*?</figure>", text, flags=re.S)
+    assert [figure.count("<svg") for figure in figures] == [2, 1, 1], "a place has its curves and its claims as bars"
+    assert ["intervals of 95 %" in figure for figure in figures] == [True, False, False]
+    assert "Figure 90" in figures[2], "no part of Fig. 9"
 
 
 def test_the_page_needs_nothing_from_outside_and_is_the_same_each_time(reproduced: Path):
@@ -109,6 +115,28 @@ def test_a_claim_leads_to_its_figure_and_the_figure_to_its_command(reproduced: P
     assert targets == ["table-9", "fig-9"]
     assert all(text.count(f'id="{target}"') == 1 for target in targets)
     assert "cubecast reproduce &#34;Table 9&#34;" in text
+
+
+def test_bars_that_would_have_no_length_are_left_out_where_there_are_curves(tmp_path: Path):
+    def figures(series: dict) -> list[int]:
+        shape = Finding(Claim("C-1", "Fig. 9", "constant", 0.0, "off", Comparison.SHAPE), 0.0, holds=True)
+        write_reproduction(Reproduction("nine", "", "", 1, 1, Ledger([shape]), series=series).to_json(), tmp_path)
+        report(tmp_path)
+        text = (tmp_path / "report.html").read_text()
+        return [figure.count("<svg") for figure in re.findall(r"<figure.*?</figure>", text, flags=re.S)]
+
+    assert figures({"Figure 9": {"nodes": [8, 16], "delay, ours": [2.0, 2.0], "delay, paper": [2.0, 2.0]}}) == [1]
+    assert figures({}) == [1], "a link needs somewhere to lead"
+
+
+def test_the_papers_lines_lie_below_ours_and_are_named_once():
+    from cubecast.report import plots
+
+    curves = {"a": [1.0, 2.0], "a by the paper": [1.0, 2.0], "b": [3.0, 4.0], "b by the paper": [3.0, 4.0]}
+    (drawn,) = plots.lines([8, 16], {"delay": curves}, "nodes", bands={"delay": {"a": [None, [1.5, 2.5]]}})
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert [word for word in words if word in ("a", "b", "paper")] == ["a", "paper", "b"]
+    assert drawn.count("FillBetween") == 1
 
 
 def test_a_sweep_is_its_means_and_a_plot(tmp_path: Path):

@@ -2,12 +2,13 @@
 
 An experiment is evaluated again and again over runs drawn with replacement from those that were made; nothing is
 simulated for it. The runner that does this hands every point the figures of another seed of the same point, the same
-one wherever a seed occurs, so that what was paired stays paired. A finding that rests on one run has no interval.
+one wherever a seed occurs, so that what was paired stays paired. A finding that rests on one run has no interval. The
+points of its curves have intervals in the same way.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
@@ -57,19 +58,37 @@ class _Runs:
 
 
 def with_intervals(experiment: Experiment, effort: Effort, runner: Runner) -> dict[str, Any]:
-    """The experiment's report, with `interval` in each row of its ledger: low and high, or None; and what it cost."""
+    """The experiment's report, with `interval` in each row of its ledger: low and high, or None; and what it cost.
+
+    `bands` are the intervals of its curves: by figure and curve, one for each of its points.
+    """
     runs = _Runs()
     report = experiment(effort, runs.remembering(runner)).to_json()
     report["cpu_seconds"] = {name: round(seconds, 2) for name, seconds in runs.cpu_seconds.most_common()}
     samples: dict[str, list[float]] = {row["claim"]: [] for row in report["rows"]}
+    drawn: list[Mapping[str, Any]] = []
     if any(len(some) > 1 for some in runs.figures.values()):
         rng = Random(effort.seed)
         for _ in range(SAMPLES):
-            for finding in experiment(effort, runs.drawn(rng)).ledger.findings:
+            again = experiment(effort, runs.drawn(rng))
+            for finding in again.ledger.findings:
                 samples[finding.claim.name].append(finding.ours)
+            drawn.append(again.series)
     for row in report["rows"]:
         row["interval"] = _interval(samples[row["claim"]])
+    report["bands"] = {name: _bands(name, curves, drawn) for name, curves in report["series"].items()}
     return report
+
+
+def _bands(figure: str, curves: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The first of the curves is what the others are over."""
+    found = {}
+    for curve, values in list(curves.items())[1:]:
+        points = [[one[figure][curve][place] for one in drawn] for place in range(len(values))]
+        between = [None if None in values else _interval(values) for values in points]
+        if any(between):
+            found[curve] = between
+    return found
 
 
 def _split(function: PointFunction, point: Point) -> tuple[Setting, int]:

@@ -40,8 +40,8 @@ class Picture:
     drawings: Sequence[str]
     """SVG, made by `plots`."""
     text: str = ""
-    wide: bool = False
-    """As wide as the page; on a phone it is scrolled instead of shrunk."""
+    wide: Sequence[str] = ()
+    """Below them, as wide as the page; on a phone they are scrolled instead of shrunk."""
     anchor: str = ""
     kind: str = field(default="picture", init=False)
 
@@ -74,6 +74,14 @@ class Link:
     target: str
 
 
+@dataclass(frozen=True)
+class Noted:
+    """A cell with something smaller below its value."""
+
+    value: Any
+    note: str
+
+
 class Measured(str):
     """A number that is text already, with its unit: aligned as numbers are."""
 
@@ -98,6 +106,7 @@ def page(title: str, sections: Iterable[Section], origin: str = "", index: str =
     environment.filters["cell"] = cell
     environment.tests["is_number"] = is_number
     environment.tests["is_whole"] = is_whole
+    environment.filters["value"] = _value
     return environment.from_string(PAGE.read_text()).render(
         title=title,
         sections=list(sections),
@@ -107,6 +116,11 @@ def page(title: str, sections: Iterable[Section], origin: str = "", index: str =
         theme=(STYLE / "theme.css").read_text(),
         icon=re.sub(r' xmlns="[^"]*"', "", (STYLE / "icon.svg").read_text()),
     )
+
+
+def _value(shown: Any) -> Any:
+    """What a cell shows first."""
+    return shown.value if isinstance(shown, Noted) else shown
 
 
 def write_page(path: Path, text: str) -> None:

@@ -14,10 +14,14 @@ import matplotlib as mpl
 from matplotlib import rcsetup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 Curve: TypeAlias = Sequence[float | None]
 Panels: TypeAlias = Mapping[str, Mapping[str, Curve]]
 """Panel → line → its values."""
+Band: TypeAlias = Sequence[Sequence[float] | None]
+Bands: TypeAlias = Mapping[str, Band]
+"""Line → an interval for each of its values."""
 
 INK, SOFT, LINE, SURFACE = "#010101", "#020202", "#030303", "#040404"
 ACCENT, SECOND, THIRD, GOOD, WARN, BAD = "#050505", "#060606", "#070707", "#080808", "#090909", "#0a0a0a"
@@ -43,7 +47,16 @@ REM_PER_INCH = 7.2
 HIDDEN = 30.0
 """Where the largest value is this many times the median, a straight axis hides the others."""
 PAPER = "paper"
-"""A line of this name is what a paper says: drawn dashed."""
+"""A line whose name ends so is what a paper says: dashed with hollow points, below ours where they agree."""
+_OF_A_PAPER: Final = {
+    "linestyle": "--",
+    "linewidth": 1.2,
+    "color": SOFT,
+    "marker": "o",
+    "markersize": 8,
+    "markerfacecolor": SURFACE,
+    "zorder": 1.8,
+}
 _STYLE: Final = {
     "svg.hashsalt": "cubecast",
     "svg.fonttype": "none",
@@ -68,21 +81,42 @@ _STYLE: Final = {
 }
 
 
-def lines(x: Sequence[float], panels: Panels, x_label: str, *, doubling: bool = False) -> list[str]:
-    """A picture per panel; a value None leaves a gap. `doubling` puts powers of two at equal distances."""
-    return [_lines(x, title, curves, x_label, doubling) for title, curves in panels.items()]
+def lines(
+    x: Sequence[float],
+    panels: Panels,
+    x_label: str,
+    *,
+    doubling: bool = False,
+    bands: Mapping[str, Bands] | None = None,
+) -> list[str]:
+    """A picture per panel; a value None leaves a gap. `doubling` puts powers of two at equal distances.
+
+    `bands`, by panel and line, are intervals: drawn as an area about the line.
+    """
+    known = bands or {}
+    return [_lines(x, title, curves, x_label, doubling, known.get(title, {})) for title, curves in panels.items()]
 
 
-def _lines(x: Sequence[float], title: str, curves: Mapping[str, Curve], x_label: str, doubling: bool) -> str:
+def is_doubling(x: Sequence[float]) -> bool:
+    """Whether places are as far apart as powers of two are, on average."""
+    return len(x) > 2 and x[0] > 0 and x[-1] / x[0] >= 2 ** (len(x) - 1)
+
+
+def _lines(
+    x: Sequence[float], title: str, curves: Mapping[str, Curve], x_label: str, doubling: bool, bands: Bands
+) -> str:
     with mpl.rc_context(_STYLE):
         figure, axes = blank(_PANEL_INCHES)
         every: list[float] = []
         for k, (name, values) in enumerate(curves.items()):
             known = [(place, value) for place, value in zip(x, values, strict=True) if value is not None]
             every += [value for _, value in known]
-            style = "--" if name == PAPER else "-"
-            axes.plot(*zip(*known, strict=True), style, marker=_MARKERS[k % len(_MARKERS)], markersize=4, label=name)
+            look = _OF_A_PAPER if name.endswith(PAPER) else {"marker": _MARKERS[k % len(_MARKERS)], "markersize": 4}
+            (line,) = axes.plot(*zip(*known, strict=True), label=PAPER if name.endswith(PAPER) else name, **look)
+            _band(axes, x, bands.get(name, ()), line.get_color())
         axes.set(title=title, xlabel=x_label)
+        if all(place == int(place) for place in x):
+            axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         if hides(every):
             axes.set_yscale("log")
         else:
@@ -92,6 +126,13 @@ def _lines(x: Sequence[float], title: str, curves: Mapping[str, Curve], x_label:
             axes.xaxis.set_major_formatter("{x:g}")
         _legend(axes, len(curves))
         return svg(figure)
+
+
+def _band(axes: Axes, x: Sequence[float], between: Band, color: Any) -> None:
+    known = [(place, *pair) for place, pair in zip(x, between, strict=False) if pair is not None]
+    if known:
+        places, low, high = zip(*known, strict=True)
+        axes.fill_between(places, low, high, color=color, alpha=0.18, linewidth=0)
 
 
 def shares_below(title: str, curves: Mapping[str, Sequence[tuple[float, float]]], x_label: str) -> str:
@@ -150,7 +191,7 @@ def bars(
         axes.invert_yaxis()
         axes.set_xlabel(x_label)
         axes.grid(axis="y", visible=False)
-        _legend(axes, len(series))
+        figure.legend(loc="outside upper left", ncols=len(series))  # nowhere inside is sure to be free
         return svg(figure)
 
 
@@ -167,7 +208,8 @@ def blank(inches: tuple[float, float]) -> tuple[Figure, Any]:
 
 def _legend(axes: Axes, lines: int) -> None:
     if lines > 1:
-        axes.legend(loc="best")
+        named = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # the paper's lines once
+        axes.legend(list(named.values()), list(named), loc="best")
 
 
 def styled() -> Any:

@@ -14,9 +14,8 @@ from typing import Any
 
 from cubecast.experiments.ledger import VERDICTS, verdicts_of_claims
 from cubecast.report import plots
-from cubecast.report.document import Grid, Link, Part, Picture, Section, Tile, cell
+from cubecast.report.document import Grid, Link, Noted, Part, Picture, Section, Tile, cell
 
-_LEDGER = ("paper", "ours", "tolerance", "verdict")
 Row = Mapping[str, Any]
 
 
@@ -37,26 +36,24 @@ def _summary(name: str, ledger: Mapping[str, Any]) -> str:
 
 
 def _ledger(report: Mapping[str, Any]) -> Grid:
+    """Below a value its interval of 95 %, below what is measured what else came out: so all columns fit on a page."""
     others = _values_beside(report)
     rows = [
         [
-            row["claim"],
+            Noted(row["claim"], row["remark"]),
+            row["verdict"],
             _place(row),
-            f"{row['quantity']} ({row['unit']})",
-            *(row[name] for name in _LEDGER),
-            _interval(row),
-            row["remark"],
+            Noted(f"{row['quantity']} ({row['unit']})", row["note"]),
+            row["paper"],
+            row["tolerance"],
+            Noted(row["ours"], _interval(row)),
             *(values.get(row["claim"]) for values in others.values()),
-            row["note"],
         ]
         for row in report["rows"]
     ]
     others_named = [f"ours, {name}" for name in others]
-    return Grid(
-        "The claims ledger",
-        ["claim", "place", "quantity", *_LEDGER, "95 % interval", "remark", *others_named, "note"],
-        rows,
-    )
+    headings = ["claim", "verdict", "place", "quantity, and what else came out", "paper", "tolerance", "ours, interval"]
+    return Grid("The claims ledger", [*headings, *others_named], rows)
 
 
 def _place(row: Row) -> str | Link:
@@ -108,36 +105,61 @@ def corrections() -> list[dict[str, str]]:
 
 
 def _pictures(report: Mapping[str, Any]) -> Iterator[Part]:
-    """The experiment's own curves; then every place of the paper, its claims as bars."""
-    for name, series in report["series"].items():
-        x, *_ = series
-        if series[x]:
-            yield Picture(name, plots.lines(series[x], _panels_of(series, x), x, doubling=True))
-    others, drawn = _values_beside(report), set[str]()
-    for (place, unit), rows in _by_place(report["rows"]).items():
-        anchor = "" if place in drawn else _anchor(place)
-        drawn.add(place)
-        again = f'Again with: cubecast reproduce "{place}"'
-        yield Picture(f"{place}: ours and the paper's", [_claim_bars(rows, unit, others)], again, True, anchor)
+    """Every place of the paper: the experiment's curves of it, and its claims as bars; then curves of other places."""
+    others = _values_beside(report)
+    left = [name for name, series in report["series"].items() if next(iter(series.values()))]
+    for place, by_unit in _by_place(report["rows"]).items():
+        its = [name for name in left if _same_place(name, place)]
+        left = [name for name in left if name not in its]
+        curves = [drawing for name in its for drawing in _curves(report, name)]
+        bars = [
+            _claim_bars(rows, unit, others)
+            for unit, rows in by_unit.items()
+            if not curves or any(row["paper"] or row["ours"] for row in rows)
+        ]
+        text = f'Again with: cubecast reproduce "{place}". {_intervals_shown(report, its)}'
+        yield Picture(place, curves, text, bars, _anchor(place))
+    for name in left:
+        yield Picture(name, _curves(report, name), _intervals_shown(report, [name]))
 
 
-def _panels_of(series: Mapping[str, Any], x: str) -> dict[str, dict[str, Any]]:
+def _curves(report: Mapping[str, Any], name: str) -> list[str]:
+    (x, places), *curves = report["series"][name].items()
+    bands = _panels_of(_bands(report, name))
+    return plots.lines(places, _panels_of(dict(curves)), x, doubling=plots.is_doubling(places), bands=bands)
+
+
+def _bands(report: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What older versions wrote has none."""
+    found: Mapping[str, Any] = report.get("bands", {}).get(name, {})
+    return found
+
+
+def _intervals_shown(report: Mapping[str, Any], names: Sequence[str]) -> str:
+    return "Shaded: intervals of 95 %." if any(_bands(report, name) for name in names) else ""
+
+
+def _same_place(name: str, place: str) -> bool:
+    """Figure 4.4 is Fig. 4.4, and Figure 3.12a is part of Figure 3.12; Figure 4.1 is no part of Figure 4.10."""
+    short, long = sorted((name.replace("Fig. ", "Figure "), place.replace("Fig. ", "Figure ")), key=len)
+    return long.startswith(short) and not long[len(short) :][:1].isdigit()
+
+
+def _panels_of(curves: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The key of a curve is `what, which`: a panel for each what, a line for each which."""
     panels: dict[str, dict[str, Any]] = {}
-    for key, values in series.items():
-        if key != x:
-            what, _, which = key.rpartition(", ")
-            panels.setdefault(what, {})[which] = values
+    for key, values in curves.items():
+        what, _, which = key.rpartition(", ")
+        panels.setdefault(what, {})[which] = values
     return panels
 
 
-def _by_place(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
-    """In the ledger's order; numbers of different units do not fit on one axis."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+def _by_place(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
+    """In the ledger's order, what was run; numbers of different units do not fit on one axis."""
+    groups: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        if row["ours"] is None:
-            continue
-        groups.setdefault((row["place"], row["unit"]), []).append(row)
+        if row["ours"] is not None:
+            groups.setdefault(row["place"], {}).setdefault(row["unit"], []).append(row)
     return groups
 
 

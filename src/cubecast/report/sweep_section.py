@@ -42,10 +42,9 @@ def _picture(about: About, table: Sequence[Row]) -> Iterator[Part]:
         figure: {name: curve for name, curve in curves.items() if any(value is not None for value in curve)}
         for figure, curves in panels.items()
     }
-    doubling = len(places) > 2 and places[0] > 0 and places[-1] / places[0] >= 2 ** (len(places) - 1)
     known = {figure: curves for figure, curves in drawn.items() if curves}
     if known:
-        yield Picture(f"Means over {axis}", plots.lines(places, known, axis, doubling=doubling))
+        yield Picture(f"Means over {axis}", plots.lines(places, known, axis, doubling=plots.is_doubling(places)))
 
 
 def _axis(varied: Sequence[str], table: Sequence[Row]) -> str | None:
@@ -105,7 +104,7 @@ def _pictures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
         series = {
             condition: [_height(cells.get((system, condition)), name) for system in systems] for condition in conditions
         }
-        yield Picture(caption, [plots.bars(systems, series, caption)], wide=True)
+        yield Picture(caption, [], wide=[plots.bars(systems, series, caption)])
 
 
 def _height(row: Mapping[str, Any] | None, name: str) -> float | None:

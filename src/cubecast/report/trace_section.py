@@ -142,7 +142,7 @@ def _witnesses(verification: Verification) -> Iterator[Part]:
     for witness in list(reversed(about.values()))[:MOST_SCENES]:
         scene = scene_of(places[witness["run"]], witness) if places[witness["run"]].is_dir() else None
         if scene is not None:
-            yield Picture(scene.title, [drawings.space_time(scene)], scene.reason, wide=True)
+            yield Picture(scene.title, [], scene.reason, [drawings.space_time(scene)])
     witnesses = [
         [one["property"], one["run"], f"{one['node']}.{one['incarnation']}", one["seq"], one["reason"]]
         for one in verification.witnesses
@@ -178,21 +178,18 @@ def _stories(told: Sequence[tuple[RunVerdict, Story]], units: Mapping[str, str])
         )
         yield Picture(
             f"Timeline of {one.run.name}",
-            [drawings.timeline(story, unit)],
+            [],
             happened or "Nothing went wrong meanwhile.",
-            wide=True,
+            [drawings.timeline(story, unit)],
         )
         if story.tree is not None and len(story.tree.parents) < drawings.MOST_IN_TREE:
             tree = story.tree
-            text = (
+            caption = f"A publication of node {tree.source} in {one.run.name}"
+            reached = (
                 f"Message {tree.counter} on {tree.topic} reached {len(tree.parents)} nodes, each by the packet shown."
             )
-            yield Picture(
-                f"A publication of node {tree.source} in {one.run.name}",
-                [drawings.tree(tree)],
-                text,
-                wide=len(tree.parents) > 24,
-            )
+            drawing, is_wide = [drawings.tree(tree)], len(tree.parents) > 24
+            yield Picture(caption, [] if is_wide else drawing, reached, drawing if is_wide else [])
 
 
 def _metrics(metrics: Metrics) -> Section:

@@ -14,6 +14,13 @@ def evolution(runs: Sequence[Figures]) -> list[float]:
     return [average(values) for values in zip(*(run["links"] for run in runs), strict=True)]
 
 
+def beside_the_papers(links: Sequence[float]) -> dict[str, Sequence[float | None]]:
+    """Round by round; the thesis prints the first and the last."""
+    between: list[float | None] = [None] * (len(links) - 2)
+    printed = [claim("ST-F37-initial").value, *between, claim("ST-F37").value]
+    return {"links of a process on the grid, ours": links, "links of a process on the grid, paper": printed}
+
+
 def findings(runs: Sequence[Figures]) -> Iterator[Finding]:
     links, logical = evolution(runs), average(run["logical"] for run in runs)
     note = f"round by round {', '.join(f'{one:.1f}' for one in links)}; logical links {logical:.1f} throughout"

@@ -1,5 +1,8 @@
 """`cubecast reproduce stan`: universes, fewer links with the same overlays, loss, churn, growth, and crossposts."""
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Finding, Ledger
 from cubecast.experiments.parallel import Figures, Runner
@@ -23,6 +26,8 @@ CHANGES, QUICK_CHANGES = 3, 1
 """Runs in which processes come and go: long, and alike."""
 GRIDS = 20
 """Universes differ in their links by a fifth: a few are not enough."""
+
+Curve: TypeAlias = Sequence[float | None]
 
 
 def reproduce(effort: Effort, runner: Runner) -> Reproduction:
@@ -64,17 +69,18 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
 
 def _series(
     done: dict[str, list[list[Figures]]], losses: dict[float, list[Figures]], churn: dict[int, list[Figures]]
-) -> dict[str, dict[str, list[float]]]:
+) -> dict[str, dict[str, Curve]]:
     """By round."""
 
-    def curves(named: dict[str, list[float]]) -> dict[str, list[float]]:
-        return {"nodes": [float(number) for number in range(len(next(iter(named.values()))))]} | named
+    def curves(named: Mapping[str, Curve]) -> dict[str, Curve]:
+        rounds: dict[str, Curve] = {"round": list(range(len(next(iter(named.values())))))}
+        return {**rounds, **named}
 
     def over(runs: list[Figures], what: str = "links") -> list[float]:
         return figure_3_7.evolution([{"links": run[what]} for run in runs])
 
     return {
-        "Figure 3.7": curves({"links, grid": over(done["grid"][0])}),
+        "Figure 3.7": curves(figure_3_7.beside_the_papers(over(done["grid"][0]))),
         "Figure 3.11": curves({f"links, {100 * loss:g} % loss": over(runs) for loss, runs in losses.items()}),
         "Figure 3.12a": curves(
             {f"processes, churn ×{factor}": over(runs, "processes") for factor, runs in churn.items()}
