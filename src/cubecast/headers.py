@@ -68,6 +68,8 @@ _decode = msgspec.msgpack.Decoder(tuple[dict[str, str | bool | int | float], int
 
 def checked(headers: Headers) -> dict[str, Value]:
     """As they may be published; BadInput names the one that may not."""
+    if not isinstance(headers, Mapping):
+        raise BadInput(f"headers are text, numbers or booleans by name, not {headers!r}")
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
             raise BadInput(f"headers are text, numbers or booleans by name, not {name!r}: {value!r}")

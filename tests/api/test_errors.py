@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,71 @@ def test_nobody_at_an_address():
             await cubecast.connect("127.0.0.1:1", timeout=0.01)
         with pytest.raises(cubecast.Unreachable, match=r"cubecast node --listen 127\.0\.0\.1:1"):
             await cubecast.Node(join="127.0.0.1:1").start()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("http://127.0.0.1:7400", "is not an address; write HOST:PORT"),
+        ("127.0.0.1 :7400", "is not an address; write HOST:PORT"),
+        (["127.0.0.1:7400"], "an address is text"),
+        ("127.0.0.1:0", "a node has its address once it is started"),
+    ],
+)
+def test_what_is_no_address(address: Any, complaint: str):
+    with pytest.raises(cubecast.BadInput, match=complaint):
+        cubecast.connect(address)
+    if isinstance(address, str):
+        with pytest.raises(cubecast.BadInput, match=complaint):
+            cubecast.Node(join=address)
+
+
+def test_a_node_is_started_once():
+    async def main() -> None:
+        node = cubecast.Node()
+        async with node:
+            with pytest.raises(cubecast.BadInput, match="started already"):
+                await node.start()
+            await node.publish("t", "as before", wait="stable")
+        with pytest.raises(cubecast.Closed, match="make a new one"):
+            await node.start()
+
+    run(main())
+
+
+def test_a_client_that_was_not_awaited():
+    connecting: Any = cubecast.connect("127.0.0.1:7400")
+    with pytest.raises(AttributeError, match="no client yet"):
+        connecting.publish("t", "x")
+    with pytest.raises(AttributeError, match="has no attribute 'publsh'"):
+        connecting.publsh("t", "x")
+    assert "not connected" in repr(connecting)
+
+
+def test_a_blocking_client_of_a_node_in_its_own_event_loop():
+    async def main() -> None:
+        async with cubecast.Node() as node:
+            with pytest.raises(cubecast.Unreachable, match="stood still meanwhile"):
+                cubecast.sync.connect(node.address, timeout=0.05)
+
+    run(main())
+
+
+@SIDES
+def test_what_looks_like_a_batch_headers_or_a_handler(thin: bool):
+    async def main() -> None:
+        async with cubecast.Node() as node, cubecast.connect(node.address) as client:
+            side: Any = client if thin else node
+            for batch in ("text", b"bytes", {"a": 1}, 5):
+                with pytest.raises(cubecast.BadInput, match="a batch is several messages"):
+                    await side.publish_batch("t", batch)
+            for call in (side.publish, side.request):
+                with pytest.raises(cubecast.BadInput, match="headers are text"):
+                    await call("t", 1, headers=["a"])
+            with pytest.raises(cubecast.BadInput, match="by a function"):
+                side.serve("t", "answer")
 
     run(main())
 

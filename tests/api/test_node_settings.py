@@ -38,6 +38,7 @@ TAKEN: dict[str, list[tuple[Any, Any]]] = {
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a misspelt name": ({"lisen": "127.0.0.1:0"}, "Node: unknown setting lisen; did you mean listen?"),
+    "what an option is called": ({"id": 3}, "Node: unknown setting id; did you mean node?"),
     "a misspelt name in a table": ({"limits": {"stranger": 1}}, "limits.stranger; did you mean limits.strangers?"),
     "a number in words": ({"window": "many"}, "Node: window must be a whole number from 1 to 4096, not 'many'"),
     "too much": ({"max_payload": "2 MiB"}, "max_payload must be a number of bytes from 1 to 1048576"),

@@ -180,3 +180,17 @@ def test_nodes_complain_in_one_line(pair: tuple[RunningNode, RunningNode]):
     )
     assert "no member answers at 127.0.0.1:1" in complaint("node", "--join", "127.0.0.1:1")
     assert "cannot read" in complaint("node", "--config", "missing.toml")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("nod", "node"), ("subscribe", "sub"), ("help", "--help")])
+def test_a_command_that_is_not_there(typed: str, meant: str):
+    assert f"there is no command {typed!r}; did you mean {meant}?" in complaint(typed)
+
+
+def test_a_group_of_commands_without_one_shows_its_help():
+    done = cubecast("log")
+    assert done.returncode == 2 and done.stderr.startswith("Usage: cubecast log") and "\n  ls " in done.stderr
+
+
+def test_nobody_to_ask_what_it_holds():
+    assert "is a node running there?" in complaint("held", "--node", "127.0.0.1:1", "--timeout", 0.5)

@@ -100,7 +100,8 @@ def test_check_finds_nothing_wrong_beside_a_running_node(a_log):
         await store.close()
 
     run(story())
-    assert cubecast("log", "check", a_log).exit_code == 0
+    done = cubecast("log", "check", a_log)
+    assert done.exit_code == 0 and "36 messages, and each is as it was written" in done.stdout
 
 
 def test_damage_is_named_with_file_and_place(a_log):

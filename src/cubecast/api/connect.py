@@ -1,7 +1,7 @@
 """Becoming a client of nodes that run elsewhere."""
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cubecast.addresses import Address
 from cubecast.api.client import Client
@@ -14,6 +14,9 @@ CONNECT_TIMEOUT, PATIENCE = 5.0, 60.0
 
 class Connecting:
     """`async with` it, or `await` it and close the client yourself."""
+
+    def __repr__(self) -> str:
+        return "<Client, not connected: `async with` it, or `await` it>"
 
     def __init__(self, open_port: Callable[[], ClientPort], timeout: float) -> None:
         self._open_port, self._timeout = open_port, timeout
@@ -35,6 +38,13 @@ class Connecting:
         if self._client is not None:
             await self._client.close()
 
+    if not TYPE_CHECKING:  # which sees it by itself
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or not hasattr(Client, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"connect(…) is no client yet, so it has no {name!r}: `async with` it, or `await` it")
+
 
 def connect(
     *addresses: str,
@@ -53,7 +63,7 @@ def connect(
     `on_refused` is told why the node refused a publication, waited for or not; by default it logs that, too.
     `login` is how it proves who it is: TLS, a token or a key.
     """
-    parsed = [Address.parse(address) for address in addresses]
+    parsed = [Address.to_dial(address) for address in addresses]
 
     def open_port() -> ClientPort:
         return ClientPort(

@@ -44,6 +44,8 @@ def seal(data: Any, headers: Headers | None = None) -> bytes:
 
 def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
     """Many at once; plain bytes are looked at and not touched."""
+    if isinstance(batch, str | bytes | bytearray | memoryview | Mapping) or not isinstance(batch, Iterable):
+        raise BadInput(f"a batch is several messages, such as a list of them, not {type(batch).__name__}")
     messages = list(batch)
     if set(map(type, messages)) != {bytes}:
         return [seal(data) for data in messages]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cubecast.api.envelope import seal
 from cubecast.api.message import Batch, Message
 from cubecast.errors import BadInput, Closed, CubecastError, NoResponder, RemoteProtocolError, RequestFailed
-from cubecast.headers import Headers
+from cubecast.headers import Headers, checked
 
 if TYPE_CHECKING:
     from cubecast.api.client import Client
@@ -37,7 +37,7 @@ class Requests:
 
     async def ask(self, topic: str, data: Any, headers: Headers | None, timeout: float) -> Message:
         question = secrets.token_hex(8)
-        asking = {**(headers or {}), REPLY_TO: self._topic, CORRELATION: question}
+        asking = {**checked(headers or {}), REPLY_TO: self._topic, CORRELATION: question}
         sealed, is_asked = seal(data, asking), False
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         left: asyncio.Future[bool] | None = None
@@ -126,6 +126,8 @@ class Service:
         on_close: Callable[["Service"], None],
         concurrency: int = 1,
     ) -> None:
+        if not callable(handler):
+            raise BadInput(f"requests are answered by a function of the message, not by {handler!r}")
         if concurrency < 1:
             raise BadInput(f"at least one request is answered at a time, not {concurrency}")
         self._client, self._subscription, self._handler = client, subscription, handler

@@ -22,7 +22,7 @@ from cubecast.api.connect import connect as connect_async
 from cubecast.api.message import Batch, Gap, Message
 from cubecast.api.requests import Service
 from cubecast.api.subscription import Subscription
-from cubecast.errors import BadInput, Closed
+from cubecast.errors import BadInput, Closed, Unreachable
 from cubecast.headers import Headers
 from cubecast.net.gateway.client import complain, warn
 from cubecast.net.gateway.outbox import Uncertain
@@ -379,6 +379,20 @@ def connect(
 
     try:
         return SyncClient(thread, thread.run(open_it()))
+    except Unreachable as error:
+        thread.stop()
+        if not _has_loop():
+            raise
+        standing = "this thread has an event loop, which stood still meanwhile: a node in it could not answer"
+        raise Unreachable(f"{error}; {standing}, use cubecast.connect there") from None
     except BaseException:
         thread.stop()
         raise
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

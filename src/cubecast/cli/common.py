@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -74,6 +75,15 @@ class CubecastGroup(click.Group):
         command: click.Command = getattr(import_module(self._known[cmd_name].module), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self._known and not args[0].startswith("-"):
+            longer = [name for name in self._known if args[0].startswith(name)]  # `publish` for pub
+            close = longer or get_close_matches(args[0], [*self._known, "--help"], n=1)
+            ctx.fail(f"there is no command {args[0]!r}" + (f"; did you mean {close[0]}?" if close else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What is known of them without loading them."""
         widest = max(map(len, self._known))
@@ -98,6 +108,8 @@ class CubecastGroup(click.Group):
         except CubecastError as error:
             complain(f"cubecast: {error}")
             ctx.exit(BAD_INPUT)
+        except click.exceptions.NoArgsIsHelpError:
+            raise  # whose message is the whole help
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx is not None else self.name
             complain(f"cubecast: {error.format_message()} (see {where} --help)")

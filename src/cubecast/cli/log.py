@@ -86,6 +86,9 @@ def check(context: click.Context, directory: Path, as_json: bool) -> None:
         print_json(report.to_json())
     else:
         print_log(output, report.to_json())
+        if not report.problems:
+            checked = sum(topic.messages for topic in report.topics)
+            output.print(f"{checked:,} messages, and each is as it was written", soft_wrap=True)
         _complain(report.problems)
     context.exit(VIOLATED if report.problems else OK)
 

@@ -95,7 +95,7 @@ def _output(command: tuple[str, ...], request: bytes, within: float) -> str | by
         raise CubecastError(f"cannot run {command[0]}: {error.strerror}") from None
     if ended.returncode:
         said = ended.stderr.decode(errors="replace").strip()[:MOST_COMPLAINT]
-        raise CubecastError(f"{command[0]} ended with {ended.returncode}: {said}")
+        raise CubecastError(f"{command[0]} ended with {ended.returncode}" + (f": {said}" if said else ""))
     try:
         return ended.stdout.decode().removesuffix("\n")
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cubecast.addresses import Address
-from cubecast.errors import CubecastError
+from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import NodeId
 from cubecast.net.gateway.client import ClientPort
 from cubecast.net.gateway.clients import Clients
@@ -64,7 +64,7 @@ class LiveNode:
         """Asked when settings are read again; what is reloadable in a node adds itself here."""
         self.web: WebServer | None = None
         self.observer: Observer | None = None
-        self._closed = False
+        self._started = self._closed = False
         self.broken: CubecastError | None = None
         self._on_end = on_broken
         self._breaking: asyncio.Task[None] | None = None
@@ -76,6 +76,11 @@ class LiveNode:
 
         Returns when everybody who lives knows this node, and its log has what it missed while it was away.
         """
+        if self._closed:
+            raise Closed("this node is closed; make a new one")
+        if self._started:
+            raise BadInput("this node was started already; `async with` starts it, too")
+        self._started = True
         address = await self.reception.open()
         warning = self.security.warning()
         if warning is not None:

@@ -36,7 +36,7 @@ async def ask_each(addresses: Iterable[str], connect: Connect, timeout: float) -
             async with asyncio.timeout(timeout), connect(address) as client:
                 said.statuses[address] = await client.status()
         except (CubecastError, TimeoutError, OSError) as error:
-            said.silent[address] = str(error) or "no answer in time"
+            said.silent[address] = str(error) or f"no answer in {timeout:g} s; is a node running there?"
 
     await asyncio.gather(*map(ask, asked))
     said.statuses = {address: said.statuses[address] for address in asked if address in said.statuses}

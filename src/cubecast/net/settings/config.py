@@ -129,6 +129,8 @@ class NodeConfig:
                 check_range(hints[one.name], getattr(self, one.name), one.metadata.get("limits", NO_LIMITS))
             except Unfit as error:
                 raise BadInput(f"{one.name} {error}") from None
+        for member in self.join:
+            Address.to_dial(member)
         if self.peers and self.node not in self.peers:
             raise BadInput(f"the cluster file lists {sorted(self.peers)}; this node's id {self.node} is not among them")
         for place in self.peers.values():

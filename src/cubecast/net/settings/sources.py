@@ -113,10 +113,16 @@ def from_arguments(kind: type, arguments: Mapping[str, Any], prefix: str = "") -
             yield Unknown(f"Node: unknown setting {key}{suggestion(kind, key)}")
 
 
+OPTIONS = {"id": "node", "trace": "journal"}
+"""Options of the command line whose settings have other names."""
+
+
 def suggestion(kind: type, key: str) -> str:
     """What was meant: something in the same table, the same name in another one; or what there is."""
     table, _, name = key.rpartition(".")
     beside, prefix = _inside(kind, table), f"{table}." if table else ""
+    if OPTIONS.get(key) in beside:
+        return f"; did you mean {OPTIONS[key]}?"
     elsewhere = [one for one in leaves(kind) if one.rpartition(".")[2] == name]
     if found := _closest(name, beside, prefix):
         return found
