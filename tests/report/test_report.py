@@ -18,7 +18,9 @@ from cubecast.experiments.reproduction import Reproduction, write_reproduction
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.results import About, write_results
 from cubecast.experiments.sweep.store import SweepStore
+from cubecast.report import drawings
 from cubecast.report.document import Grid, Section, cell, duration, page
+from cubecast.report.story import Story, StoryMark
 from cubecast.report.trace_section import MEANINGS, meaning, short_names
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate_to_memory
@@ -169,10 +171,29 @@ def test_verdicts_are_told_promise_by_promise_in_words_with_their_occasions(page
     text = pages["whole"]
     assert "<dd>VALID</dd>" in text
     assert "Causes come before effects" in text
-    said = r'<td class="words">Only what was published is delivered</td><td class="\w*">[\d,]+ deliveries'
-    line = r'<td class="VALID">VALID</td>' + said
+    said = r"<td[^>]*>Only what was published is delivered</td><td[^>]*>[\d,]+ deliveries"
+    line = r'<td[^>]* class="VALID">VALID</td>' + said
     assert re.search(line, text)
     assert "Smallest witnesses" not in text
+
+
+def test_what_nothing_put_to_the_test_is_said_as_the_judge_says_it(tmp_path):
+    info, events, _ = simulate_to_memory(SimConfig("cubecast", nodes=8, publishers="100%"))
+    write_trace(tmp_path / "run", Trace(info, events))
+    judged = json.loads(CliRunner().invoke(main, ["verify", str(tmp_path), "--json"]).stdout)
+    assert report(tmp_path).exit_code == 0
+    text = (tmp_path / "report.html").read_text()
+    told = re.findall(r"<td[^>]*>(\w+)</td><td[^>]*>VALID, vacuous</td>", text)
+    assert set(told) == set(judged["vacuous"]) and {"K1", "P14"} <= set(told)
+    assert f"{len(told)} of them vacuous" in text
+    for name in ("P4", "P8", "P14"):
+        assert re.search(rf">{name}</td>.*?>{judged['premises'][name]:,} (deliveries|publications|pairs) ", text)
+
+
+def test_what_happens_again_and_again_is_named_once():
+    marks = [StoryMark(at, what, 3) for at, what in ((10.0, "killed"), (11.0, "suspected"), (12.0, "suspected"))]
+    drawn = drawings.timeline(Story(0.0, 1.0, [1] * 120, [0] * 120, marks, 1, None), "s")
+    assert drawn.count(" node 3 killed ") == drawn.count(" node 3 suspected ") == 1
 
 
 def test_every_promise_has_words():
@@ -201,7 +222,7 @@ def test_a_page_tells_the_timeline_the_tree_the_latencies_and_where_it_comes_fro
     ):
         assert words in text
     assert "% of values up to" in text
-    assert re.search(r"<td[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", text)
+    assert re.search(r"<td[^>]*>20\d\d-\d\d-\d\d\s\d\d:\d\d\sUTC", text)
 
 
 def test_colours_are_the_pages_own_by_day_and_by_night(pages):

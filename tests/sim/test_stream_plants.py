@@ -114,9 +114,7 @@ RARE = ("no objection",)
     ("name", "plant", "background", "settings", "faults"),
     [pytest.param(*one, id=one[0], marks=[pytest.mark.slow] if one[0] in RARE else []) for one in PLANTS],
 )
-def test_a_rule_left_out_is_found(
-    name: str, plant: Plant, background: Plant, settings: dict[str, str], faults: Faults
-):
+def test_a_rule_left_out_is_found(name: str, plant: Plant, background: Plant, settings: dict[str, str], faults: Faults):
     for seed in range(MOST_SEEDS):
         with plant():
             found = harmed(stream(seed, NODES, **settings), seed, faults)

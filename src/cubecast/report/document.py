@@ -12,7 +12,8 @@ from cubecast.net import web
 
 PAGE = Path(__file__).with_name("page.html")
 STYLE = Path(web.__file__).parent / "static" / "style"
-MARKED = ("VALID", "VIOLATED", "UNKNOWN", "REFUSED", "reproduced", "explained", "differs")
+VACUOUS = "VALID, vacuous"
+MARKED = ("VALID", VACUOUS, "VIOLATED", "UNKNOWN", "REFUSED", "reproduced", "explained", "differs")
 """Words the page gives a colour."""
 LONGEST_NAME = 30
 """Of a name that is kept on one line."""
@@ -29,6 +30,10 @@ class Grid:
     """Shown as its caption until the reader opens it."""
     anchor: str = ""
     """What links on the page call it."""
+    stacked: bool = False
+    """On a phone each row is a paragraph of its own, its values behind their headings; otherwise the table scrolls."""
+    minor: Sequence[str] = ()
+    """Headings of the columns that a phone leaves out."""
     kind: str = field(default="grid", init=False)
 
 
@@ -43,6 +48,8 @@ class Picture:
     wide: Sequence[str] = ()
     """Below them, as wide as the page; on a phone they are scrolled instead of shrunk."""
     anchor: str = ""
+    narrow: Sequence[str] = ()
+    """What a phone shows instead of the wide ones."""
     kind: str = field(default="picture", init=False)
 
 

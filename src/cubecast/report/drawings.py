@@ -1,13 +1,14 @@
 """Pictures of a run: its timeline, the tree of a publication, and a violation as a space-time diagram."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cubecast.report.plots import (
     ACCENT,
     BAD,
     GOOD,
     LINE,
+    NARROW_INCHES,
     SECOND,
     SOFT,
     SURFACE,
@@ -18,18 +19,21 @@ from cubecast.report.plots import (
     styled,
     svg,
 )
-from cubecast.report.story import Story, StoryTree
+from cubecast.report.story import Story, StoryMark, StoryTree
 from cubecast.report.witness import Moment, WitnessScene
 
 _MARKS = {"killed": BAD, "suspected": WARN, "gap": THIRD, "joined": GOOD, "left": SECOND}
 MOST_MARKS = 24
+LABEL_LINES = 3
+_LETTER_INCHES = 0.068
+"""Of the marks' names, at most, in the size they are written in."""
 MOST_IN_TREE = 256
 
 
-def timeline(story: Story, unit: str) -> str:
+def timeline(story: Story, unit: str, *, narrow: bool = False) -> str:
     """Deliveries and publications per unit of time, with what happened meanwhile."""
     with styled():
-        figure, axes = blank(WIDE_INCHES)
+        figure, axes = blank(NARROW_INCHES if narrow else WIDE_INCHES)
         places = [story.width * place for place in range(len(story.deliveries))]
         delivered = [count / story.width for count in story.deliveries]
         axes.fill_between(places, delivered, step="post", color=ACCENT, alpha=0.14, linewidth=0)
@@ -41,17 +45,33 @@ def timeline(story: Story, unit: str) -> str:
         axes.set_ylabel(f"messages per {unit}")
         axes.grid(axis="x", visible=False)
         seen: set[str] = set()
-        for number, mark in enumerate(story.marks[:MOST_MARKS]):
+        for mark in story.marks[:MOST_MARKS]:
+            label = None if mark.what in seen else mark.what
             at, colour = mark.at - story.began, _MARKS[mark.what]
-            axes.axvline(
-                at, color=colour, linewidth=1.0, linestyle=(0, (3, 2)), label=None if mark.what in seen else mark.what
-            )
+            axes.axvline(at, color=colour, linewidth=1.0, linestyle=(0, (3, 2)), label=label)
             seen.add(mark.what)
-            height = top * (1.28 - 0.085 * (number % 3))
-            side = "right" if at > 0.9 * story.lasted else "left"
-            axes.text(at, height, f" node {mark.node} {mark.what} ", color=colour, fontsize=7.5, ha=side, va="top")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=7)
+        for words, mark, line, side in _labels(story, _LETTER_INCHES / figure.get_figwidth()):
+            height, colour = top * (1.28 - 0.085 * line), _MARKS[mark.what]
+            axes.text(mark.at - story.began, height, words, color=colour, fontsize=7.5, ha=side, va="top")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3 if narrow else 7)
         return svg(figure)
+
+
+def _labels(story: Story, letter: float) -> Iterator[tuple[str, StoryMark, int, str]]:
+    """Names for marks: the words, the line they stand on and the side they are aligned to. Each thing that happened to
+    a node is named once, where there is room; what is not named is told beside the picture."""
+    named: set[tuple[int, str]] = set()
+    taken = [0.0] * LABEL_LINES
+    for mark in story.marks[:MOST_MARKS]:
+        words = f" node {mark.node} {mark.what} "
+        at, width = (mark.at - story.began) / story.lasted, letter * len(words)
+        side = "right" if at + width > 1 else "left"
+        left = at - width if side == "right" else at
+        line = next((number for number, end in enumerate(taken) if end <= left), None)
+        if (mark.node, mark.what) not in named and line is not None:
+            named.add((mark.node, mark.what))
+            taken[line] = left + width
+            yield words, mark, line, side
 
 
 def tree(found: StoryTree) -> str:
@@ -138,7 +158,9 @@ def space_time(scene: WitnessScene) -> str:
                 [x], [y], s=95, color=face, edgecolors=edge, linewidths=2.4 if moment.culprit else 1.5, zorder=3
             )
             words = f"{moment.kind} {_name(moment.message)}\nrow {moment.seq}"
-            axes.text(x, y + 0.2, words, ha="center", va="bottom", fontsize=7, color=BAD if moment.culprit else SOFT)
+            paper = {"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.85, "pad": 0.6}  # arrows pass behind
+            ink = BAD if moment.culprit else SOFT
+            axes.text(x, y + 0.2, words, ha="center", va="bottom", fontsize=7, color=ink, bbox=paper, zorder=3)
         axes.set(xlim=(-1.6, end - 0.3), ylim=(-len(rows) + 0.4, 0.7))
         axes.set_axis_off()
         return svg(figure)

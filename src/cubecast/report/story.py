@@ -1,6 +1,5 @@
 """What a run was like, read from its rows: how much was delivered when, what happened meanwhile, along which tree."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +46,7 @@ class Story:
     deliveries: Sequence[int]
     publications: Sequence[int]
     marks: Sequence[StoryMark]
-    counts: Mapping[str, int]
+    events: int
     tree: StoryTree | None
 
     @property
@@ -92,24 +91,9 @@ def _story(table: pa.Table) -> Story:
         rate(Kind.DELIVER),
         rate(Kind.PUBLISH),
         _marks(table, talk, ended),
-        _counts(table, Counter(kinds.tolist())),
+        table.num_rows,
         _tree(table),
     )
-
-
-def _counts(table: pa.Table, kinds: Counter[str]) -> dict[str, int]:
-    restarted = pc.unique(table.filter(pc.greater(table.column("incarnation"), 0)).select(["node"]).column("node"))
-    return {
-        "events": table.num_rows,
-        "deliveries": kinds[Kind.DELIVER],
-        "published": kinds[Kind.PUBLISH],
-        "acknowledged": kinds[Kind.ACKNOWLEDGED],
-        "receptions": kinds[Kind.RECEIVE],
-        "cuts": kinds[Kind.CUT],
-        "subscriptions": kinds[Kind.SUBSCRIBE],
-        "crashes": kinds[Kind.CRASH],
-        "restarts": len(restarted),
-    }
 
 
 def _marks(table: pa.Table, talk: float, ended: float) -> list[StoryMark]:
@@ -121,7 +105,7 @@ def _marks(table: pa.Table, talk: float, ended: float) -> list[StoryMark]:
         when = (row["time"] - talk) / max(ended - talk, 1e-9)
         what = words[Kind(row["kind"])]
         subject = row["peer"] if what == "suspected" and row["peer"] is not None else row["node"]
-        if when >= 0 and not (what == "left" and when > 0.95):
+        if when >= 0 and not (what == "joined" and when == 0) and not (what == "left" and when > 0.95):
             marks.setdefault((what, subject, int(when * 60)), StoryMark(row["time"], what, subject))
     return sorted(marks.values(), key=lambda mark: (mark.at, mark.what, mark.node))
 

@@ -10,39 +10,34 @@ from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.metrics.tables import TIMED
 from cubecast.pipeline.verdict import RunVerdict, Verification
 from cubecast.report import drawings, plots
-from cubecast.report.document import Grid, Part, Picture, Section, Tile, duration
+from cubecast.report.document import VACUOUS, Grid, Part, Picture, Section, Tile, duration
 from cubecast.report.story import Story, tell_story
 from cubecast.report.tables import COUNTS, DISTRIBUTIONS, OVER_RUNS, PARTS, shown_over_runs
 from cubecast.report.witness import scene_of
 from cubecast.trace.schema import MEANINGS, RUN_FILE
 
-_PREMISES: Final = {
-    "K0": ("events", "rows"),
-    **dict.fromkeys(("K1", "K2", "K3"), ("cuts", "stated starting points")),
-    **dict.fromkeys(("P1", "P1b", "P2", "P5", "P6", "P7", "P8", "P11"), ("deliveries", "deliveries")),
-    "P3": ("acknowledged", "acknowledgements"),
-    **dict.fromkeys(("P4", "P9a", "P9b", "P9c"), ("subscriptions", "subscriptions")),
-    "P4u": ("crashes", "crashes"),
-    "P10": ("restarts", "restarts"),
-    "P12": ("receptions", "packets received"),
-    **dict.fromkeys(("P13", "P3b"), ("published", "publications")),
+_OCCASIONS: Final = {
+    **dict.fromkeys(("P1", "P1b", "P2", "P10", "P11", "P12"), "deliveries"),
+    **dict.fromkeys(("P4", "P4u", "P9a", "P9b", "P9c"), "deliveries to others"),
+    **dict.fromkeys(("P5", "P6"), "deliveries of later messages"),
+    **dict.fromkeys(("P7", "P8"), "publications that depend on others"),
+    **dict.fromkeys(("P13", "P3b"), "publications"),
+    "P3": "acknowledgements",
+    **dict.fromkeys(("K1", "K2", "K3"), "starting points with a past"),
+    **dict.fromkeys(("P14", "P15", "P16"), "pairs of subscription and message"),
 }
-"""What each is about, as a name in a story's counts and for people: a promise without occasion was not tested."""
+"""What the judges count for each as an occasion to break it."""
 
 
 def meaning(name: str) -> str:
     return MEANINGS.get(name, "see docs/verification.md")
 
 
-def premise(name: str, judged: Mapping[str, object], counts: Mapping[str, int] | None) -> str:
-    """How often there was occasion to break it: what the judge says, else what the rows say."""
-    told = judged.get("premises")
-    if isinstance(told, int):
-        return f"{told:,} occasions"
-    if counts is None or name not in _PREMISES:
-        return "–"
-    count, words = _PREMISES[name]
-    return f"{counts[count]:,} {words}"
+def occasions(name: str, premises: Mapping[str, int], events: int | None) -> str:
+    """How often the judge saw occasion to break it; every row is one to contradict another."""
+    if name == "K0" and events is not None:
+        return f"{events:,} rows"
+    return f"{premises[name]:,} {_OCCASIONS.get(name, 'occasions')}" if name in premises else "–"
 
 
 MOST_RUNS = 20
@@ -60,6 +55,7 @@ _UNITS = {
     "bytes_per_packet": "bytes",
 }
 """Of distributions; the others are times."""
+_MINOR = ("mean", "std", "ci99", "p90", "max")
 
 
 def trace_sections(verification: Verification, metrics: Metrics) -> list[Section]:
@@ -81,13 +77,14 @@ def _verdicts(verification: Verification, metrics: Metrics, stories: Sequence[St
         *(f"Refused: {reason}." for reason in report["refused"]),
     ]
     whole = len(stories) == len(verification.runs)
-    parts = list(_verdict_parts(verification, _together(stories) if whole and stories else None))
+    parts = list(_verdict_parts(verification, sum(story.events for story in stories) if whole else None))
     return Section("Verdicts", text, parts, _tiles(report, metrics))
 
 
 def _tiles(report: Mapping[str, Any], metrics: Metrics) -> list[Tile]:
     broken = [name for name, one in report["properties"].items() if one["verdict"] == "VIOLATED"]
-    kept = f"{len(report['properties'])} promises decided"
+    untested = len(report["vacuous"])
+    kept = f"{len(report['properties'])} promises decided" + (f", {untested} of them vacuous" if untested else "")
     first = report["witnesses"][0]["property"] if report["witnesses"] else None
     hint = f"{', '.join(broken)}; smallest witness: {first}" if broken else kept
     tiles = [
@@ -110,25 +107,29 @@ def _tiles(report: Mapping[str, Any], metrics: Metrics) -> list[Tile]:
     return tiles
 
 
-def _together(stories: Sequence[Story]) -> dict[str, int]:
-    return {name: sum(story.counts[name] for story in stories) for name in stories[0].counts}
-
-
-def _verdict_parts(verification: Verification, counts: Mapping[str, int] | None) -> Iterator[Part]:
+def _verdict_parts(verification: Verification, events: int | None) -> Iterator[Part]:
     report = verification.to_json()
     rows = [
-        [name, one["verdict"], meaning(name), premise(name, one, counts), one["violations"]]
+        [
+            name,
+            VACUOUS if name in report["vacuous"] else one["verdict"],
+            meaning(name),
+            occasions(name, report["premises"], events),
+            one["violations"],
+        ]
         for name, one in report["properties"].items()
     ]
-    yield Grid("Promise by promise", ["", "verdict", "what it says", "occasions", "violations"], rows)
+    headings = ["", "verdict", "what it says", "occasions", "violations"]
+    yield Grid("Promise by promise", headings, rows, stacked=True)
     yield from _witnesses(verification)
     worst_first = sorted(
         verification.runs, key=lambda one: ("VIOLATED", "REFUSED", "UNKNOWN", "VALID").index(one.verdict)
     )
     lines = [[one.run.name, one.verdict, _broken(one), one.messages, one.deliveries] for one in worst_first]
     headings = ["run", "verdict", "violated", "messages", "deliveries"]
-    yield Grid("Run by run", headings, lines, folded=len(lines) > MOST_RUNS)
-    yield Grid("Where it comes from", _ORIGIN, [_origin(one) for one in worst_first[:MOST_RUNS]], folded=len(lines) > 2)
+    yield Grid("Run by run", headings, lines, folded=len(lines) > MOST_RUNS, stacked=True)
+    origins = [_origin(one) for one in worst_first[:MOST_RUNS]]
+    yield Grid("Where it comes from", _ORIGIN, origins, folded=len(lines) > 2, stacked=True)
 
 
 def _witnesses(verification: Verification) -> Iterator[Part]:
@@ -147,7 +148,7 @@ def _witnesses(verification: Verification) -> Iterator[Part]:
         [one["property"], one["run"], f"{one['node']}.{one['incarnation']}", one["seq"], one["reason"]]
         for one in verification.witnesses
     ]
-    yield Grid("Smallest witnesses", ["promise", "run", "node", "row", "reason"], witnesses)
+    yield Grid("Smallest witnesses", ["promise", "run", "node", "row", "reason"], witnesses, stacked=True)
 
 
 def _broken(one: RunVerdict) -> str:
@@ -162,7 +163,7 @@ def _origin(one: RunVerdict) -> list[Any]:
     path = Path(one.run.directory) / RUN_FILE
     try:
         header = json.loads(path.read_text())
-        written = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC"
+        written = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC".replace(" ", "\u00a0")
     except (OSError, ValueError):
         return [one.run.name, *[None] * (len(_ORIGIN) - 1)]
     parameters = ", ".join(f"{name} {value}" for name, value in (header.get("parameters") or {}).items() if value)
@@ -173,14 +174,12 @@ def _origin(one: RunVerdict) -> list[Any]:
 def _stories(told: Sequence[tuple[RunVerdict, Story]], units: Mapping[str, str]) -> Iterator[Part]:
     for one, story in told:
         unit = units.get(one.run.name) or next(iter(units.values()), "")
-        happened = ", ".join(
-            f"node {mark.node} {mark.what} at {duration(mark.at - story.began, unit)}" for mark in story.marks[:12]
-        )
         yield Picture(
             f"Timeline of {one.run.name}",
             [],
-            happened or "Nothing went wrong meanwhile.",
+            _happened(story, unit) or "No node was killed, joined, left or was suspected, and no gap was told.",
             [drawings.timeline(story, unit)],
+            narrow=[drawings.timeline(story, unit, narrow=True)],
         )
         if story.tree is not None and len(story.tree.parents) < drawings.MOST_IN_TREE:
             tree = story.tree
@@ -190,6 +189,18 @@ def _stories(told: Sequence[tuple[RunVerdict, Story]], units: Mapping[str, str])
             )
             drawing, is_wide = [drawings.tree(tree)], len(tree.parents) > 24
             yield Picture(caption, [] if is_wide else drawing, reached, drawing if is_wide else [])
+
+
+def _happened(story: Story, unit: str) -> str:
+    """What happened to a node again and again is said once, with its first and its last time."""
+    times: dict[tuple[int, str], list[float]] = {}
+    for mark in story.marks:
+        times.setdefault((mark.node, mark.what), []).append(mark.at - story.began)
+    said = []
+    for (node, what), every in list(times.items())[:12]:
+        again = f", {len(every)} times until {duration(every[-1], unit)}" if len(every) > 1 else ""
+        said.append(f"node {node} {what} at {duration(every[0], unit)}{again}")
+    return "; ".join(said) + ("; …" if len(times) > 12 else "")
 
 
 def _metrics(metrics: Metrics) -> Section:
@@ -265,7 +276,8 @@ def short_names(settings: Sequence[str]) -> dict[str, str]:
 def _run_by_run(metrics: Metrics) -> Iterator[Part]:
     for run in metrics.runs[:MOST_RUNS]:
         folded = len(metrics.runs) > 2
-        yield Grid(f"Distributions in {run['run']}", ["", *_headings(PARTS)], _spread(run), folded=folded)
+        spread, minor = _spread(run), _headings(_MINOR)
+        yield Grid(f"Distributions in {run['run']}", ["", *_headings(PARTS)], spread, folded=folded, minor=minor)
         counted = [[name.replace("_", " "), run.get(name)] for name in COUNTS]
         yield Grid(f"Totals of {run['run']}", ["", "value"], counted, folded=folded)
 
