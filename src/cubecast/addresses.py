@@ -26,7 +26,7 @@ class Address(NamedTuple):
 
     @classmethod
     def to_dial(cls, text: "str | Address") -> "Address":
-        """Of somebody who listens there already."""
+        """Of a node that listens there already."""
         address = text if isinstance(text, Address) else cls.parse(text)
         if not address.port:
             raise BadInput(f"nobody listens at port 0 of {address.host}: a node has its address once it is started")
