@@ -29,5 +29,5 @@ class Address(NamedTuple):
         """Of a node that listens there already."""
         address = text if isinstance(text, Address) else cls.parse(text)
         if not address.port:
-            raise BadInput(f"nobody listens at port 0 of {address.host}: a node has its address once it is started")
+            raise BadInput(f"{address} is no address to dial: a node has its port once it is started")
         return address

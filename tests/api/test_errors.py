@@ -51,7 +51,7 @@ def test_nobody_at_an_address():
         ("http://127.0.0.1:7400", "is not an address; write HOST:PORT"),
         ("127.0.0.1 :7400", "is not an address; write HOST:PORT"),
         (["127.0.0.1:7400"], "an address is text"),
-        ("127.0.0.1:0", "a node has its address once it is started"),
+        ("127.0.0.1:0", "a node has its port once it is started"),
     ],
 )
 def test_what_is_no_address(address: Any, complaint: str):
