@@ -29,7 +29,7 @@ LARGER = {
     "protocol.epidemic.hyparview.HyParView": "one algorithm of the paper: a handler per packet",
     "protocol.epidemic.stan.Stan": "one machine: an entry point per input and packet",
     "protocol.hypercube.vcube_ps.VCubePS": "one algorithm of the paper: handlers come in its order and share its state",
-    "protocol.inspector.Inspector": "whatever status and pages ask of any machine, with an answer of a line or two each",
+    "protocol.inspector.Inspector": "whatever status and pages ask of any machine, an answer of a line or two each",
     "sim.lives.Lives": "the application's side of a world: a method per request and per kind of absence",
     "sim.world.World": "the hot loop and the interpreter of effects share the clock and the calendar",
 }

@@ -1,4 +1,4 @@
-"""How one process of a stream that lost its parent finds another: whom it asks, whom it adopts, what it tells others."""
+"""How a process of a stream that lost its parent finds another: whom it asks, whom it adopts, what it tells others."""
 
 from random import Random
 
