@@ -5,8 +5,9 @@
     python -m bench.streams_live --judge DIRECTORY       slower, with journals, and the reference checker's verdict
 
 Printed: deliveries per second, core microseconds for each (what this machine could do if nothing else ran), copies per
-delivery at rest, bytes the publisher sends for each message, latencies; then the processes' nodes that feed others most
-are killed (-9) in the middle of the stream: whether everybody else got everything, and the longest pause anybody had.
+delivery at rest, bytes the publisher sends for each message, latencies, addresses that a node keeps; then the
+processes' nodes that feed others most are killed (-9) in the middle of the stream: whether everybody else got
+everything, and the longest pause anybody had.
 """
 
 import argparse
@@ -102,6 +103,7 @@ def _figures(nodes: list[Any], receivers: list[Receiver]) -> dict[str, Any]:
         "children": sum(len(flow.children) for flow in flows),
         "depth": max((flow.depth for flow in flows), default=0),
         "linked": min(len(node.neighbours) for node in nodes),
+        "known": [len(node._live.life.directory.places) for node in nodes],
         "latencies": [latencies[int(share * len(latencies))] for share in (0.5, 0.99)] if latencies else [],
     }
 
@@ -205,6 +207,8 @@ class Bench:
         halves, tails = zip(*(one["latencies"] for one in after), strict=True)
         print(f"  latency p50 {1e3 * sorted(halves)[len(halves) // 2]:.1f} ms, p99 {1e3 * max(tails):.1f} ms")
         print(f"  longest pause {max(one['pause'] for one in after):.2f} s, {sum(one['wrong'] for one in after)} wrong")
+        known = sorted(count for one in after for count in one["known"])
+        print(f"  addresses that a node keeps: {known[len(known) // 2]} at half of them, at most {known[-1]}")
 
     async def _killed(self) -> None:
         """The process whose nodes feed most others."""

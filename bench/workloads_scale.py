@@ -7,6 +7,7 @@ DuckDB, where it is installed (`cubecast[bench]`), with the same query from the 
 it draws by its own hash, so that its universe is of about the same size, not the same.
 
     python -m bench.workloads_scale --rows 100000000
+    python -m bench.workloads_scale --rows 100000000 --log out/log    the log is kept, and read if it is there
 """
 
 import argparse
@@ -33,11 +34,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--log", type=Path, help="directory that keeps the log for another run")
     options = parser.parse_args()
     spark = spark_session(conf=[("spark.sql.shuffle.partitions", "8")])
     with tempfile.TemporaryDirectory() as place:
-        log = Path(place) / "log.parquet"
-        raw_log(spark, options.rows).write.parquet(str(log))
+        log = options.log or Path(place) / "log.parquet"
+        if not (log / "_SUCCESS").exists():
+            with Stage("log made and written") as stage:
+                stage.rows = options.rows
+                raw_log(spark, options.rows).write.mode("overwrite").parquet(str(log))
         rows = spark.read.parquet(str(log)).count()
         print(f"log: {rows:,} rows, {log_size(log) / 1e6:.0f} MB of Parquet")
         with PeakMemory() as memory:

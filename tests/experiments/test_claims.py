@@ -18,7 +18,7 @@ from cubecast.experiments.reproduction import EXPERIMENTS, choose, only
 
 ROOM = Path(cubecast.experiments.__file__).parent
 NUMBER_OF_CLAIMS = {"CAB": 55, "PS": 30, "PB": 4, "LO": 7, "ST": 6, "EP": 8, "BR": 26}
-PINNED = "998292a6ef038d9a"
+PINNED = "3e714d9100b9aee5"
 """Of every row's value, comparison and tolerance: they stand before a run, and change by a decision only."""
 
 

@@ -77,6 +77,15 @@ def test_links_on_the_grid_are_those_of_the_figure():
     assert all(finding.within for finding in figure_3_7.findings(runs))
 
 
+def test_machines_over_planetlabs_delays_take_longer_and_come_to_as_few_links():
+    """Rounds begin whenever a process does, and one message in twenty is lost."""
+    abroad = [figure_3_7.deployed({"seed": seed}) for seed in (1, 2)]
+    (here_alone,) = run_settings(here, [figure_3_7.SETTING], range(1, 3))
+    slow, fast = figure_3_7.evolution(abroad), figure_3_7.evolution(here_alone)
+    assert slow[0] == pytest.approx(fast[0], rel=0.05)
+    assert slow[1] > fast[1] + 1 and slow[-1] == pytest.approx(fast[-1], rel=0.05)
+
+
 def test_a_finding_outside_its_tolerance_says_so():
     (runs,) = run_settings(here, [setting("grid", rounds=0)], range(1, 4))
     assert [finding.within for finding in figure_3_7.findings(runs)] == [True, False]
@@ -190,6 +199,7 @@ def test_the_full_reproduction_has_a_finding_for_every_claim(monkeypatch):
     for name, value in (("PAGES", 600), ("USERS", 2000), ("CANDIDATES", 3)):
         monkeypatch.setattr(table_3_1, name, value)
     monkeypatch.setattr(figure_3_12, "ROUNDS", 20)
+    monkeypatch.setattr(figure_3_7, "RUNS", 1)
     report = reproduce(Effort(runs=1, quick=False, seed=1), here)
     names = [finding.claim.name for finding in report.ledger.findings]
     assert sorted(names) == sorted(one.name for one in claims_of("stan"))

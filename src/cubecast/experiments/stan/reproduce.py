@@ -46,6 +46,7 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     found = iter(run_settings(runner, listed, range(effort.seed, effort.seed + runs)))
     done = {name: [next(found) for _ in several] for name, several in settings.items()}
     done["grid"] = run_settings(runner, [figure_3_7.SETTING], range(effort.seed, effort.seed + GRIDS))
+    done["abroad"] = [figure_3_7.runs(runner, effort.seed)]
     done["greedy"] = [figure_3_14.runs(runner, "W8", effort.seed)]
     done["table"] = [table_3_1.runs(runner, effort.seed)]
     changes = range(effort.seed, effort.seed + min(runs, QUICK_CHANGES if effort.quick else CHANGES))
@@ -80,7 +81,10 @@ def _series(
         return figure_3_7.evolution([{"links": run[what]} for run in runs])
 
     return {
-        "Figure 3.7": curves(figure_3_7.beside_the_papers(over(done["grid"][0]))),
+        "Figure 3.7": curves(
+            figure_3_7.beside_the_papers(over(done["grid"][0]))
+            | {"links of a process as on PlanetLab, ours": over(done["abroad"][0])}
+        ),
         "Figure 3.11": curves({f"links, {100 * loss:g} % loss": over(runs) for loss, runs in losses.items()}),
         "Figure 3.12a": curves(
             {f"processes, churn ×{factor}": over(runs, "processes") for factor, runs in churn.items()}
@@ -94,7 +98,7 @@ def _findings(done: dict[str, list[list[Figures]]], losses: dict[float, list[Fig
     wikipedia, livejournal = losses[0.0], done["crossposts"][0]
     by_universe = {"W8": wikipedia, "L8": livejournal} | ({"W7": done["W7"][0]} if "W7" in done else {})
     found = [
-        *figure_3_7.findings(done["grid"][0]),
+        *figure_3_7.findings(done["grid"][0], done["abroad"][0]),
         *figure_3_8.findings(wikipedia, livejournal),
         *figure_3_9.findings(by_universe),
         *figure_3_10.findings("W8", *done["fitness"]),
