@@ -1,10 +1,11 @@
 """A node's port without its node: what it would ask of it is written down, or forgotten."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from cubecast.ids import Topic
+from cubecast.ids import NodeId, Topic
 from cubecast.net.links.turn import Turn
+from cubecast.net.node.absence import Members
 
 
 def forget(*_: Any) -> None: ...
@@ -25,6 +26,11 @@ class Alone:
 
     def reaches(self, topic: Topic) -> bool:
         return False
+
+    def members(self) -> Members:
+        return {}
+
+    def reach(self, nodes: Iterable[NodeId]) -> None: ...
 
     def on_new_incarnation(self, incarnation: int) -> None: ...
 

@@ -11,7 +11,7 @@ from cubecast.api.message import Missing
 from cubecast.errors import BadInput
 from cubecast.net.live_node import LiveNode
 from cubecast.net.port.port import Run
-from cubecast.net.settings.config import NodeConfig, Retention
+from cubecast.net.settings.config import NodeConfig, PartitionSettings, Retention
 from cubecast.net.settings.resolve import BadSettings, Sources, resolve
 from cubecast.net.settings.security import Limits, TlsSettings
 
@@ -72,6 +72,7 @@ class NodeSettings(TypedDict, total=False):
     insecure: bool | None
     tls: TlsSettings | Mapping[str, FileLike] | None
     limits: Limits | Mapping[str, int | float | str] | None
+    partition: PartitionSettings | Mapping[str, str] | None
 
 
 class Node(Client):

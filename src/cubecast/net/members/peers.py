@@ -105,6 +105,8 @@ class Peers:
         """Peers the machine keeps a link to: it is told at once when that is lost."""
         self.left: set[NodeId] = set()
         """Who said goodbye and did not come back."""
+        self.ended: set[NodeId] = set()
+        """Where nothing answers any more, because no process of that id is at its address."""
         self.dropped = 0
         """Frames for peers that cannot be reached, or have no room kept for them; the protocol repeats what matters."""
         self.turn = Turn()
@@ -276,6 +278,8 @@ class Peers:
                     log.info("node %s does not answer: %s", node, error, extra={"peer": node})
                 if refusals >= REFUSALS_THAT_PROVE or loop.time() >= give_up:
                     self._be_quiet(loop.time(), node)
+                    if refusals >= REFUSALS_THAT_PROVE:
+                        self._note_end(node)
                     self._events.on_down(node)
                     return
                 await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
@@ -288,6 +292,11 @@ class Peers:
         if len(self._quiet_until) >= MOST_PLACES:
             self._quiet_until = {one: until for one, until in self._quiet_until.items() if until > now}
         self._quiet_until[node] = now + 1.0
+
+    def _note_end(self, node: NodeId) -> None:
+        if len(self.ended) >= MOST_PLACES:
+            self.ended.pop()
+        self.ended.add(node)
 
     def _dialled(self, node: NodeId) -> None:
         """The call that is under way is over, however it ended; what was kept for it goes out if there is a link."""
@@ -334,6 +343,7 @@ class Peers:
             old.close()  # the peer would not call if it still had this one
         self._quiet_until.pop(node, None)
         self.left.discard(node)
+        self.ended.discard(node)
         self._introductions.opened(asyncio.get_running_loop().time(), node)
         events = self._events
 

@@ -5,13 +5,14 @@ a channel, so that a thousand clients that want the same cost the network what o
 over in runs of messages with the same attributes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from cubecast.errors import BadInput, NotKept
 from cubecast.headers import attributes_of
-from cubecast.ids import Topic
+from cubecast.ids import NodeId, Topic
 from cubecast.net.links.turn import Turn
+from cubecast.net.node.absence import Members
 from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.subscriptions import Subscription, Subscriptions
 from cubecast.net.port.port import Sink
@@ -42,6 +43,12 @@ class Host(Protocol):
 
     def reaches(self, topic: Topic) -> bool:
         """Is there any subscriber of the topic on another node?"""
+
+    def members(self) -> Members:
+        """All other processes it knows of."""
+
+    def reach(self, nodes: Iterable[NodeId]) -> None:
+        """Call those there is no link to."""
 
     def on_new_incarnation(self, incarnation: int) -> None: ...
     def status(self) -> dict[str, Any]: ...

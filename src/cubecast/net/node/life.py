@@ -19,6 +19,7 @@ from cubecast.net.members.joining import Admission, apply_for_a_place
 from cubecast.net.members.memory import Acquaintances, claim, own_id, remember
 from cubecast.net.members.peers import Peers
 from cubecast.net.members.security import Security
+from cubecast.net.node.absence import Member, Members
 from cubecast.net.node.driver import Driver
 from cubecast.net.node.durable.recorder import Recorder, open_recorder
 from cubecast.net.node.durable.refill import Dial
@@ -301,6 +302,22 @@ class NodeLife:
 
     def reaches(self, topic: Topic) -> bool:
         return self.inspector.reaches(topic, self.place.node)
+
+    def members(self) -> Members:
+        peers, inspector = self.peers, self.inspector
+        standings, living = inspector.standings(), set(inspector.living)
+        return {
+            node: Member(
+                place.instance,
+                standings[node].incarnation if node in living else None,
+                node in peers.left or node in peers.ended,
+            )
+            for node, place in self.directory.places.items()
+            if node != self.place.node
+        }
+
+    def reach(self, nodes: Iterable[NodeId]) -> None:
+        self.peers.reach(nodes)
 
     def status(self) -> dict[str, Any]:
         return self._outside.status()

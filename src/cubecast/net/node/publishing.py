@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cubecast.errors import BadInput, CubecastError, HandedOver
 from cubecast.ids import MessageId, NodeId, Topic
+from cubecast.net.node.absence import reached_everybody
 from cubecast.net.node.channels import Channels, Host
 from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.outgoing import Outgoing
@@ -193,7 +194,11 @@ class PublishingSide:
             return known
         if out.pending:
             self.departures.hurry()
-        return out.when_stable(accepted)
+        known = out.when_stable(accepted)
+        if self._config.partition.stable == "everybody":
+            members = self._host.members
+            return asyncio.ensure_future(reached_everybody(topic, known, members(), members, self._host.reach))
+        return known
 
     async def published_all(self) -> None:
         """Until everything accepted is stable, or that cannot be known any more."""

@@ -7,7 +7,7 @@ Follows decision 0026.
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import get_type_hints
+from typing import Literal, get_type_hints
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
@@ -42,6 +42,14 @@ class Retention:
     """How long a message is kept."""
     max_messages: int = setting(0, least=0)
     """Messages of a topic; those of the oldest batch stay together, so it may be a few more."""
+
+
+@dataclass(frozen=True)
+class PartitionSettings:
+    """What publishers are told while members are cut off."""
+
+    stable: Literal["reachable", "everybody"] = setting("reachable", reload=True)
+    """Whom `wait="stable"` waits for: who is not held faulty, or every member that is not known to be gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +128,7 @@ class NodeConfig:
     tls: TlsSettings | None = None
     """Without, connections are not encrypted and nobody proves anything by a certificate."""
     limits: Limits = table(Limits)
+    partition: PartitionSettings = table(PartitionSettings)
     logging: Logging = table(Logging)
 
     def __post_init__(self) -> None:
@@ -173,7 +182,9 @@ class NodeConfig:
             )
 
     def _check_parameters(self) -> None:
-        """Nothing is set that no machine of the protocol would read."""
+        """Nothing is set that no machine of the protocol would read, or could answer."""
+        if self.partition.stable == "everybody" and self.protocol != DEFAULT_PROTOCOL:
+            raise BadInput(f'partition.stable = "everybody" needs {DEFAULT_PROTOCOL}; {self.protocol} cannot tell')
         find(self.protocol).chosen(self.chosen(self.dimension), live=True)
         unread = [
             one.name for one in fields(self) if one.metadata.get("alone") and getattr(self, one.name) != one.default
