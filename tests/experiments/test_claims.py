@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,12 @@ def test_claims_and_places_name_what_to_run(names, expected):
 def test_what_is_unknown_is_refused_and_says_where_the_names_are():
     with pytest.raises(BadInput, match=re.escape("unknown experiment, claim or place 'x'")):
         choose(["x"])
+
+
+def test_readings_that_decide_a_number_are_printed():
+    readings = {name: import_module(EXPERIMENTS[name]).READING for name in ("causal-aggregation", "vcube-ps")}
+    assert re.search("leaf .*Table 5.1", readings["vcube-ps"])
+    assert re.search("4.9 .*deviation of 25", readings["causal-aggregation"]), "the other trees have another one"
 
 
 def test_a_list_names_every_row_and_runs_nothing():
