@@ -6,8 +6,7 @@ import signal
 import socket
 from pathlib import Path
 
-from cubecast.cli.node import node
-from cubecast.cli.node_options import KEYS
+from cubecast.cli.node import KEYS, node
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.resolve import Sources, resolve
 from support.commands import complaint, cubecast, running, running_node

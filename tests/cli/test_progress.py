@@ -4,7 +4,7 @@ import threading
 
 from rich.console import Console
 
-from cubecast.cli.progress import ProgressLines, stages
+from cubecast.cli.screen import ProgressLines, stages
 from cubecast.experiments.sweep.progress import Snapshot
 from cubecast.report.sweeps import sweep_bar
 

@@ -178,7 +178,7 @@ def test_clients_do_without_what_windows_does_not_have():
         "import sys\n"
         "for name in ('fcntl', 'resource', 'uvloop'):\n"
         "    sys.modules[name] = None\n"
-        "import cubecast, cubecast.cli.pub, cubecast.cli.sub, cubecast.cli.status\n"
+        "import cubecast, cubecast.cli.pub_sub, cubecast.cli.status\n"
         "print(cubecast.connect.__name__, cubecast.sync.connect.__name__)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)

@@ -12,8 +12,8 @@ main = CubecastGroup(
     sections={
         "Messaging": {
             "node": Command("cubecast.cli.node", "Run one node until it is told to stop."),
-            "pub": Command("cubecast.cli.pub", "Publish a text, lines, a file or JSON to a topic."),
-            "sub": Command("cubecast.cli.sub", "Print the messages of a topic as they arrive."),
+            "pub": Command("cubecast.cli.pub_sub", "Publish a text, lines, a file or JSON to a topic."),
+            "sub": Command("cubecast.cli.pub_sub", "Print the messages of a topic as they arrive."),
             "stream": Command("cubecast.cli.stream", "Publish or print a stream that many receive and relay."),
             "request": Command("cubecast.cli.request", "Ask those who serve a topic, print the answer."),
             "serve": Command("cubecast.cli.request", "Answer requests with what a command prints."),
@@ -31,7 +31,7 @@ main = CubecastGroup(
             "sim": Command("cubecast.cli.sim", "Simulate a protocol once, deterministically.", "lab"),
             "protocols": Command("cubecast.cli.protocols", "The protocols: promises, parameters, packets."),
             "swarm": Command("cubecast.cli.swarm", "Seeded fault schedules, every promise checked.", "lab"),
-            "check": Command("cubecast.cli.check", "The reference checker's verdict on a trace.", "lab"),
+            "check": Command("cubecast.cli.verify", "The reference checker's verdict on a trace.", "lab"),
             "verify": Command("cubecast.cli.verify", "The Spark verdict on traces.", "spark"),
             "metrics": Command("cubecast.cli.metrics", "Latency, traffic, queues and load of traces.", "spark"),
             "workload": Command("cubecast.cli.workload", "Subscription workloads from logs, or made up.", "spark"),
@@ -39,7 +39,7 @@ main = CubecastGroup(
             "reproduce": Command(
                 "cubecast.cli.reproduce", "The papers' tables and figures again, claim by claim.", "kernels"
             ),
-            "compare": Command("cubecast.cli.compare", "The papers' systems side by side on one workload.", "lab"),
+            "compare": Command("cubecast.cli.reproduce", "The papers' systems side by side on one workload.", "lab"),
             "report": Command(
                 "cubecast.cli.report", "One HTML page of the traces and results in a directory.", "report"
             ),

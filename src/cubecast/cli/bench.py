@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import output
+from cubecast.cli.screen import output, stages
 
 EXAMPLE = """
 \b

@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from cubecast.cli.common import BAD_INPUT, json_option, print_json
-from cubecast.cli.node_options import node_options, setting_options, sources
+from cubecast.cli.node import node_options, setting_options, sources
 from cubecast.cli.screen import output
 from cubecast.net.members.security import Security
 from cubecast.net.settings.config import NodeConfig

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import EXIT_CODES, VIOLATED, json_option, print_json, seed_option, spark_options
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import errors, output
+from cubecast.cli.screen import errors, output, stages
 
 EXAMPLE = """
 \b

@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import errors, output
+from cubecast.cli.screen import errors, output, stages
 from cubecast.log.check import check_log, list_topics
 from cubecast.report.log_export import export_lines
 from cubecast.report.tables import print_log

@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import BAD_INPUT, OK, complain, json_option, print_json, spark_options
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import output
+from cubecast.cli.screen import output, stages
 
 EXAMPLE = """
 \b

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import json_option, print_json, spark_options
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import output
+from cubecast.cli.screen import output, stages
 
 EXAMPLE = """
 \b

@@ -1,4 +1,6 @@
-"""`cubecast reproduce`: the papers' tables and figures again, claim by claim; where points of experiments are run."""
+"""`cubecast reproduce` and `cubecast compare`: the papers' tables and figures again, claim by claim; their systems on
+one workload; where points of experiments are run.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -7,8 +9,7 @@ from time import monotonic
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import output
+from cubecast.cli.screen import output, stages
 from cubecast.errors import BadInput
 from cubecast.experiments.bootstrap import with_intervals
 from cubecast.experiments.claims import claims_of
@@ -16,6 +17,7 @@ from cubecast.experiments.ledger import described
 from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes, kept, on_spark
 from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
 from cubecast.report.ledger import print_claims, print_readings, print_reproduction
+from cubecast.report.tables import print_comparison
 
 
 def runner_of(master: str | None, out: Path | None) -> Runner:
@@ -41,7 +43,7 @@ def telling(doing: str, tell: Callable[[str], None], runner: Runner = in_process
     return run
 
 
-EXAMPLE = """
+REPRODUCE_EXAMPLE = """
 \b
 Example:
   cubecast reproduce --list
@@ -51,7 +53,7 @@ Example:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(epilog=REPRODUCE_EXAMPLE)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--runs", type=int, help="Runs per point; by default as many as in the paper.")
 @click.option("--quick", is_flag=True, help="Small sizes only, in seconds instead of minutes.")
@@ -131,3 +133,49 @@ def _compare(names: tuple[str, ...], effort: Effort, as_json: bool) -> None:
         print_json({"experiment": names[0], "seed": effort.seed, "readings": rows})
     else:
         print_readings(output, rows)
+
+
+COMPARE_EXAMPLE = """
+\b
+Example:
+  cubecast compare --quick
+  cubecast compare --out out/systems
+  cubecast report out/systems
+"""
+
+
+@click.command(epilog=COMPARE_EXAMPLE)
+@click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
+@click.option("--runs", type=int, help="Runs of each system under each condition; 5, or 1 with --quick.")
+@click.option("--quick", is_flag=True, help="16 processes instead of 64, in seconds instead of minutes.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory to write or resume, for `cubecast report`.")
+@click.option("--master", help="Run the points as tasks of this Spark master instead of processes of this machine.")
+@seed_option
+@json_option
+def compare(
+    systems: tuple[str, ...],
+    runs: int | None,
+    quick: bool,
+    out: Path | None,
+    master: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Put systems on one workload: quiet, with loss, with a crash; print what each costs and keeps.
+
+    SYSTEM is a protocol; by default all that are compared. Simulated, so the figures are the same on every machine. A
+    comparison that is stopped goes on where it was when it is started again with the same --out.
+    """
+    from cubecast.experiments.comparison.compare import compare as compare_systems  # needs what judges the runs
+    from cubecast.experiments.comparison.compare import write_comparison
+
+    if out is not None and out.exists() and not out.is_dir():
+        raise BadInput(f"{out} is no directory; name another place for the results")
+    with stages("comparing") as tell:
+        found = compare_systems(Effort(runs, quick, seed), telling("comparing", tell, runner_of(master, out)), systems)
+    if out is not None:
+        write_comparison(found, out)
+    if as_json:
+        print_json(found)
+    else:
+        print_comparison(output, found)

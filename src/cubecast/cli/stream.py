@@ -14,7 +14,7 @@ from cubecast.api.message import Gap, Message
 from cubecast.api.node import Node
 from cubecast.cli.common import complain, json_option, print_json, say
 from cubecast.cli.contents import Contents, as_json, as_text, content_options, parsed_headers
-from cubecast.cli.node_options import node_options, sources
+from cubecast.cli.node import node_options, sources
 from cubecast.errors import BadInput, Closed
 from cubecast.headers import Headers
 from cubecast.net.links.loop import run

@@ -7,8 +7,7 @@ from typing import Any, NoReturn
 import click
 
 from cubecast.cli.common import OK, VIOLATED, json_option, print_json, seed_option, spark_options
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import output
+from cubecast.cli.screen import output, stages
 from cubecast.protocol.families import DEFAULT_PROTOCOL
 
 

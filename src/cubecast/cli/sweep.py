@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from cubecast.cli.common import VIOLATED, json_option, print_json, spark_options
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import errors, output
+from cubecast.cli.screen import errors, output, stages
 from cubecast.experiments.sweep.definition import NAMED, find_sweep
 from cubecast.experiments.sweep.grid import Sweep
 

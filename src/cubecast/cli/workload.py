@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from cubecast.cli.common import json_option, print_json, seed_option, spark_options
-from cubecast.cli.progress import stages
-from cubecast.cli.screen import output
+from cubecast.cli.screen import output, stages
 from cubecast.errors import BadInput
 
 out_option = click.option(
