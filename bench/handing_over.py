@@ -12,8 +12,7 @@ from typing import Any
 from cubecast.api.client import Client
 from cubecast.ids import MessageId, Topic
 from cubecast.net.links.loop import run
-from cubecast.net.port.port import Sink
-from cubecast.net.port.since import Since
+from cubecast.net.port.port import Since, Sink
 
 ROUNDS = 5
 CONTENT = bytes(64)

@@ -21,8 +21,7 @@ from cubecast.net.links.framing import HEADER, framed
 from cubecast.net.links.handshake import MAGIC, OLDEST_VERSION, VERSION, Greeting, JoinRequest, Place, encode
 from cubecast.net.links.loop import run
 from cubecast.net.live_node import LiveNode
-from cubecast.net.port.port import GapNotice, Logged
-from cubecast.net.port.since import PublisherCut
+from cubecast.net.port.port import GapNotice, Logged, PublisherCut
 from cubecast.net.settings.config import NodeConfig
 from cubecast.protocol.cubecast.parameters import Parameters
 from cubecast.protocol.cubecast.validation import Validator

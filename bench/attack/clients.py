@@ -26,7 +26,7 @@ from cubecast.net.gateway.messages import Publish, Subscribe, encode
 from cubecast.net.links.framing import framed
 from cubecast.net.links.handshake import MAGIC, VERSION, ClientGreeting
 from cubecast.net.links.handshake import encode as greeted
-from cubecast.net.port.since import FromCut
+from cubecast.net.port.port import FromCut
 
 SLOW = 1.0
 """Seconds that the supervisor's question to the attacked node may take."""

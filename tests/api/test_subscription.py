@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from cubecast.api.client import Client
-from cubecast.api.dropped import MAX_RUNS, Dropped
+from cubecast.api.inbox import MAX_RUNS, Dropped
 from cubecast.api.message import Batch, Gap, Message, Origin
 from cubecast.errors import Closed, OutcomeUnknown, SlowConsumer
 from cubecast.net.port.chunks import MESSAGE_OVERHEAD

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from cubecast.log.output import BLOCK, BUFFER, LARGE, Output
+from cubecast.log.segments import BLOCK, BUFFER, LARGE, Output
 
 SIZES = [
     [LARGE],

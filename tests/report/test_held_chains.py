@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from cubecast.api.connect import connect
-from cubecast.report.held_chains import held_across, print_held
+from cubecast.report.live_status import held_across, print_held
 from support.cluster import cluster
 from support.live_codec import decode
 from support.running import run, until

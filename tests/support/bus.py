@@ -8,8 +8,7 @@ from typing import Any
 from cubecast.errors import BadInput, Closed, CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.node.filtering import FilteredSink
-from cubecast.net.port.port import GapNotice, Sink
-from cubecast.net.port.since import Since
+from cubecast.net.port.port import GapNotice, Since, Sink
 from cubecast.patterns import check_topic, matcher
 from cubecast.protocol.filters import parse
 

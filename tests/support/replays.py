@@ -9,8 +9,7 @@ from cubecast.ids import MessageId, Topic
 from cubecast.log.history import History
 from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.local_port import LocalPort
-from cubecast.net.port.port import GapNotice, Logged
-from cubecast.net.port.since import start
+from cubecast.net.port.port import GapNotice, Logged, start
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import matcher
 from cubecast.protocol.families import find

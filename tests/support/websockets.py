@@ -13,8 +13,7 @@ from cubecast.net.gateway.messages import encode as encode_message
 from cubecast.net.gateway.websocket import WebSockets
 from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, Place, decode_answer, encode
 from cubecast.net.security.credentials import digest, new_token
-from cubecast.net.security.policy import OPEN, Known, Policy
-from cubecast.net.security.principal import Action, Principal
+from cubecast.net.security.policy import OPEN, Action, Known, Policy, Principal
 from cubecast.net.settings.security import Limits, Origins
 from cubecast.net.web import pages
 from support.bus import Bus, BusPort

@@ -82,7 +82,7 @@ def test_the_drawing_is_what_the_imports_say():
         ("net.links.framing", "from cubecast.net.node.driver import Driver"),
         ("net.security.policy", "def f():\n    from cubecast.net.members import peers"),
         ("net.node.driver", "if TYPE_CHECKING:\n    from cubecast.net.live_node import LiveNode"),
-        ("log.store", "import cubecast.net.port.since"),
+        ("log.store", "import cubecast.net.port.port"),
     ],
 )
 def test_a_planted_double_arrow_is_found(name: str, code: str):

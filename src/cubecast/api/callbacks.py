@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cubecast.api.dropped import named_gap
+from cubecast.api.inbox import named_gap
 from cubecast.api.lifecycle import Lifecycle
 from cubecast.api.message import Batch, Gap, Origin, Replier, origin_of
 from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, NodeId, Topic
-from cubecast.net.port.port import GapNotice, Logged
-from cubecast.net.port.since import PublisherCut
+from cubecast.net.port.port import GapNotice, Logged, PublisherCut
 
 OnBatch = Callable[[Batch], object]
 OnGap = Callable[[Gap], object]

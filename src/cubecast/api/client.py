@@ -18,9 +18,8 @@ from cubecast.api.subscription import Subscription
 from cubecast.errors import BadInput, Closed, CubecastError, NoRoom, OutcomeUnknown, PartlyPublished
 from cubecast.headers import Headers
 from cubecast.net.port.chunks import pieces
-from cubecast.net.port.port import Port
+from cubecast.net.port.port import Port, PublisherCut, Since, from_cut, start
 from cubecast.net.port.ranges import TopicLog, Wanted
-from cubecast.net.port.since import PublisherCut, Since, from_cut, start
 from cubecast.patterns import check_pattern, check_topic
 
 SinceLike: TypeAlias = int | float | datetime | PublisherCut | Since | Literal["beginning", "now"]

@@ -1,7 +1,5 @@
-"""The bounded queue between the network and an application that reads at its own pace.
-
-What has arrived and not been read is charged against a byte budget. A batch is charged until its last message is read.
-When the budget is used up, the policy decides: ask the node to wait, end the subscription, or drop and say so.
+"""The bounded queue between the network and an application that reads at its own pace; and gaps, what the node reports
+and what a slow reader lost, both in bounded space.
 """
 
 import asyncio
@@ -10,14 +8,66 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from operator import length_hint
 
-from cubecast.api.dropped import Dropped, named_gap
 from cubecast.api.lifecycle import Lifecycle
-from cubecast.api.message import Batch, Gap, Message, Replier, origin_of
+from cubecast.api.message import Batch, Gap, Message, Missing, Replier, origin_of
 from cubecast.errors import BadInput, CubecastError, Missed, SlowConsumer
-from cubecast.ids import MessageId, Topic
+from cubecast.ids import Counter, MessageId, Topic
 from cubecast.net.port.chunks import MESSAGE_OVERHEAD, weight
-from cubecast.net.port.port import GapNotice, Logged
-from cubecast.net.port.since import PublisherCut
+from cubecast.net.port.port import GapNotice, Logged, PublisherCut
+
+MAX_RUNS = 1024
+"""More runs than this are counted and not named."""
+
+
+def named_gap(notice: GapNotice) -> Gap:
+    named = tuple(Missing(notice.topic, *message, message.counter) for message in notice.missing)
+    runs = tuple(Missing(notice.topic, *run) for run in notice.runs)
+    return Gap(notice.topic, notice.reason, named + runs, len(named) + notice.count, notice.offsets)
+
+
+class Dropped:
+    """A gap in the making: consecutive losses of one publisher are one run."""
+
+    __slots__ = ("_count", "_is_any", "_latest", "_pattern", "_runs")
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._runs: list[Missing] = []
+        self._latest: dict[tuple[Topic, int, int], int] = {}
+        self._count = 0
+        self._is_any = False
+
+    def add(self, event: Batch | Gap) -> None:
+        self._is_any = True
+        if isinstance(event, Batch):
+            self._count += len(event)
+            self._add_run(event.topic, event.source, event.incarnation, event.counter, event.counter + len(event) - 1)
+        else:
+            self._count += event.count
+            for run in event.missing:
+                self._add_run(*run)
+
+    def _add_run(self, topic: Topic, source: int, incarnation: int, first: Counter, last: Counter) -> None:
+        publisher = topic, source, incarnation
+        place = self._latest.get(publisher)
+        if place is not None and self._runs[place].last == first - 1:
+            self._runs[place] = self._runs[place]._replace(last=last)
+        elif len(self._runs) < MAX_RUNS:
+            self._latest[publisher] = len(self._runs)
+            self._runs.append(Missing(*publisher, first, last))
+
+    def __bool__(self) -> bool:
+        """Was anything dropped, be it the news that nobody knows what is missing?"""
+        return self._is_any
+
+    def gap(self, reason: str) -> Gap:
+        return Gap(self._pattern, reason, tuple(self._runs), self._count)
+
+
+# The bounded queue between the network and an application that reads at its own pace.
+#
+# What has arrived and not been read is charged against a byte budget. A batch is charged until its last message is
+# read. When the budget is used up, the policy decides: ask the node to wait, end the subscription, or drop and say so.
 
 DEFAULT_BUDGET = 8 << 20
 DEFAULT_PATIENCE = 5.0

@@ -3,8 +3,7 @@
 import asyncio
 
 from cubecast.errors import Closed, CubecastError
-from cubecast.net.port.port import Port, Sink
-from cubecast.net.port.since import Since
+from cubecast.net.port.port import Port, Since, Sink
 
 
 class Signal:

@@ -27,8 +27,8 @@ from cubecast.headers import Headers
 from cubecast.net.gateway.client import complain, warn
 from cubecast.net.gateway.outbox import Uncertain
 from cubecast.net.links.login import NOTHING, Login
+from cubecast.net.port.port import PublisherCut
 from cubecast.net.port.ranges import TopicLog
-from cubecast.net.port.since import PublisherCut
 
 if TYPE_CHECKING:
     import pyarrow as pa

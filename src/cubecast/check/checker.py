@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from cubecast.check import completeness, continuity, cuts, delivery, order
+from cubecast.check import continuity, cuts, delivery, order
 from cubecast.check.facts import Facts, gather
 from cubecast.check.history import Log, logs_of, message_of
 from cubecast.check.verdict import Rate, Report, Verdict, Violation
@@ -94,9 +94,9 @@ PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "P1": delivery.no_creation,
     "P1b": delivery.right_bytes,
     "P2": delivery.no_duplication,
-    "P3": completeness.validity,
-    "P4": completeness.agreement,
-    "P4u": completeness.uniform_agreement,
+    "P3": delivery.validity,
+    "P4": delivery.agreement,
+    "P4u": delivery.uniform_agreement,
     "P5": order.fifo,
     "P6": order.gapless_fifo,
     "P7": order.causal,
@@ -106,9 +106,9 @@ PREDICATES: Final[dict[str, Callable[[Facts], Iterable[Violation]]]] = {
     "P9c": order.no_holes,
     "P10": delivery.once_per_identity,
     "P11": delivery.within_subscription,
-    "P12": completeness.no_permanent_hold,
+    "P12": delivery.no_permanent_hold,
     "P13": order.headers_are_sound,
-    "P3b": completeness.own_messages,
+    "P3b": delivery.own_messages,
     "P14": continuity.no_silent_loss,
     "P15": continuity.acknowledged_is_kept,
     "P16": continuity.publisher_knows,

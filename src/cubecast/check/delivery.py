@@ -1,10 +1,15 @@
-"""P1, P1b, P2, P10, P11: what may be delivered at all, and how often."""
+"""What may be delivered at all, how often (P1, P1b, P2, P10, P11), and what must have been delivered by the time
+everything is quiet (P3, P3b, P4, P4u, P12).
+"""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from cubecast.check.facts import Facts
-from cubecast.check.history import message_of, publisher_of
+import numpy as np
+
+from cubecast.check.causality import Vector
+from cubecast.check.facts import Deliveries, Facts
+from cubecast.check.history import Publisher, message_of, publisher_of
 from cubecast.check.verdict import Violation
 from cubecast.ids import Incarnation, MessageId, NodeId
 from cubecast.trace.event import Event
@@ -89,4 +94,115 @@ def _of_row(promise: str, row: Event, reason: str, other_seq: int | None = None,
         message=message_of(row),
         other_seq=other_seq,
         certain=certain,
+    )
+
+
+# P3, P3b, P4, P4u, P12.
+
+
+def validity(facts: Facts) -> Iterator[Violation]:
+    """P3: an acknowledged message of a correct publisher is delivered by every correct subscription it is for."""
+    for name, topic in facts.topics.items():
+        owed = {message for message in topic.acknowledged if facts.logs[publisher_of(message)].correct}
+        for view in facts.deliveries[name]:
+            if not view.sigma.correct:
+                continue
+            for message in sorted(owed - view.sigma.deliveries.keys()):
+                outside = message.counter > view.start[view.causality.column[publisher_of(message)]]
+                if outside and view.sigma.is_for(message, topic):
+                    yield _never("P3", view, message, "was acknowledged but is not delivered here")
+
+
+def own_messages(facts: Facts) -> Iterator[Violation]:
+    """P3b: what a node publishes to a topic while its subscription is confirmed, it delivers there itself."""
+    for name, topic in facts.topics.items():
+        own: defaultdict[Publisher, list[MessageId]] = defaultdict(list)
+        for message in topic.published:
+            own[publisher_of(message)].append(message)
+        for view in facts.deliveries[name]:
+            sigma = view.sigma
+            if sigma.correct and sigma.confirmed is not None:
+                for message in own[sigma.log.node, sigma.log.incarnation]:
+                    later = topic.published[message].seq > sigma.confirmed.seq
+                    lost = later and message not in sigma.deliveries and message not in topic.failed
+                    if lost and sigma.is_for(message, topic):
+                        yield _never("P3b", view, message, "was published here and is not delivered here")
+
+
+def agreement(facts: Facts) -> Iterator[Violation]:
+    """P4: what one correct subscription reached of a publisher, every correct one reaches."""
+    return _agreement(facts, "P4", uniform=False)
+
+
+def uniform_agreement(facts: Facts) -> Iterator[Violation]:
+    """P4u: what any subscription reached, crashed ones included, every correct one reaches."""
+    return _agreement(facts, "P4u", uniform=True)
+
+
+def _agreement(facts: Facts, promise: str, uniform: bool) -> Iterator[Violation]:
+    for name, views in facts.deliveries.items():
+        causality = facts.causality[name]
+        speaking = [view for view in views if uniform or view.sigma.correct]
+        if not speaking:
+            continue
+        highest = np.max([view.last for view in speaking], axis=0)
+        for view in views:
+            if view.sigma.correct:
+                top = highest if view.sigma.wants is None else _highest_wanted(view, speaking)
+                for column in np.flatnonzero((top > view.last) & (top > view.start)).tolist():
+                    message = causality.message(column, top[column])
+                    yield _never(promise, view, message, "is delivered elsewhere but not reached here")
+
+
+def _highest_wanted(view: Deliveries, speaking: list[Deliveries]) -> Vector:
+    """Per publisher, the highest counter that one of these delivered and this subscription's filter matches."""
+    top = np.zeros(len(view.start), np.int64)
+    for message in {message for other in speaking for message in other.messages}:
+        if view.sigma.is_for(message, view.causality.topic):
+            column = view.causality.column[publisher_of(message)]
+            top[column] = max(top[column], message.counter)
+    return top
+
+
+def no_permanent_hold(facts: Facts) -> Iterator[Violation]:
+    """P12: what arrived is delivered or accounted for, and what is declared lost is delivered by nobody correct."""
+    for name, topic in facts.topics.items():
+        views = facts.deliveries[name]
+        settled: defaultdict[Publisher, set[MessageId]] = defaultdict(set, topic.settled)
+        for message, row in topic.deliveries:
+            settled[row.node, row.incarnation].add(message)
+        somewhere = {message for view in views if view.sigma.correct for message in view.messages}
+        for view in views:
+            if view.sigma.correct:
+                yield from _held(view, settled[view.sigma.log.node, view.sigma.log.incarnation])
+            yield from _wrong_gaps(view, somewhere)
+
+
+def _held(view: Deliveries, settled: set[MessageId]) -> Iterator[Violation]:
+    sigma, topic = view.sigma, view.causality.topic
+    for message in sigma.received:
+        if message not in settled and not sigma.excludes(message) and sigma.is_for(message, topic):
+            yield _never("P12", view, message, "was received but is neither delivered nor accounted for")
+
+
+def _wrong_gaps(view: Deliveries, somewhere: set[MessageId]) -> Iterator[Violation]:
+    for row in view.sigma.gaps:
+        message = message_of(row)
+        if message in view.sigma.deliveries:
+            yield view.violation("P12", row, f"{tuple(message)} is declared lost and delivered all the same", message)
+        elif view.sigma.correct and message in somewhere and view.sigma.answers_for(message):
+            yield view.violation("P12", row, f"{tuple(message)} is declared lost but a correct node delivers it")
+
+
+def _never(promise: str, view: Deliveries, message: MessageId, what: str) -> Violation:
+    log = view.sigma.log
+    return Violation(
+        promise,
+        log.node,
+        log.incarnation,
+        log.last_seq,
+        f"{tuple(message)} {what}",
+        topic=view.sigma.topic,
+        ordinal=view.sigma.ordinal,
+        message=message,
     )

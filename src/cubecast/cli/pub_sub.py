@@ -15,7 +15,7 @@ from cubecast.cli.contents import Contents, as_json, as_text, content_options, p
 from cubecast.errors import BadInput, HandedOver
 from cubecast.headers import Headers
 from cubecast.net.links.loop import run
-from cubecast.net.port.since import parse
+from cubecast.net.port.port import parse
 from cubecast.patterns import check_pattern, check_topic, is_pattern
 
 PUB_EXAMPLE = """

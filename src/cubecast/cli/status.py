@@ -11,8 +11,7 @@ from cubecast.cli.common import json_option, print_json
 from cubecast.cli.screen import output
 from cubecast.errors import BadInput
 from cubecast.net.links.loop import run
-from cubecast.report.held_chains import held_across, print_held
-from cubecast.report.live_status import status_tables, watch
+from cubecast.report.live_status import held_across, print_held, status_tables, watch
 
 STATUS_EXAMPLE = """
 \b

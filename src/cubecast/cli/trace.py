@@ -68,7 +68,7 @@ def collect(journals: Path, out: Path, as_json: bool) -> None:
 
 
 def _switch(where: dict[str, Any], name: str | None, as_json: bool) -> None:
-    from cubecast.report.live_asking import switch_each
+    from cubecast.report.live_status import switch_each
 
     def connect(node: str) -> Connecting:
         return connecting(**where | {"nodes": (node,)})

@@ -153,7 +153,7 @@ def _follow(
     mirror: "Mirror | None",
 ) -> str:
     """A line whenever there is news; the last verdict."""
-    from cubecast.report.following import follow, line
+    from cubecast.report.journals import follow, line
 
     said, verdict = "", "UNKNOWN"
     try:

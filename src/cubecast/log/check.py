@@ -9,13 +9,12 @@ from typing import Any
 
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
-from cubecast.log.adoption import look_behind
 from cubecast.log.damage import lost_batches
 from cubecast.log.load import Held, LogContents, load
 from cubecast.log.marks import Witness, read_witness
 from cubecast.log.reader import Reader
 from cubecast.log.record import Record
-from cubecast.log.recovery import check_presence
+from cubecast.log.recovery import check_presence, look_behind
 from cubecast.log.schema import DATABASE, MARKS, UNREADABLE
 from cubecast.log.segments import segment_numbers
 

@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 from cubecast.ids import Topic
 from cubecast.log.index import Account, Index
-from cubecast.log.ledger import Ledger
 from cubecast.log.record import Broken, Record, decode_frame
 from cubecast.log.segments import SEGMENT_BYTES, SegmentReader
+from cubecast.log.writer import Ledger
 from cubecast.patterns import matcher
 
 STEP_BYTES = 1 << 20

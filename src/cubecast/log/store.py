@@ -22,14 +22,13 @@ from typing import Any, TypeVar
 from cubecast.errors import Closed, NotDurable
 from cubecast.ids import MessageId, Topic
 from cubecast.log.damage import fitting
-from cubecast.log.ledger import Ledger
 from cubecast.log.load import LoggedTopic
 from cubecast.log.pending import Pending
 from cubecast.log.readable import ReadableLog
 from cubecast.log.record import Damage, Entry, Packed, Record, make_tuple, pack
 from cubecast.log.recovery import Opened, open_log
 from cubecast.log.retention import Janitor, Kept, Limits
-from cubecast.log.writer import Writer
+from cubecast.log.writer import Ledger, Writer
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from time import monotonic_ns
 from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.logs import set_up
-from cubecast.net.settings.reloading import Reloader
-from cubecast.net.settings.resolve import Resolved
+from cubecast.net.settings.resolve import Reloader, Resolved
 
 VARIABLE = "NOTIFY_SOCKET"
 

@@ -20,7 +20,7 @@ from cubecast.net.node.life import NodeLife
 from cubecast.net.node.local_port import LocalPort
 from cubecast.net.security.policy import Policy
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.reloading import Prepare
+from cubecast.net.settings.resolve import Prepare
 from cubecast.net.settings.security import exposures
 from cubecast.protocol.inspector import Inspector
 

@@ -80,7 +80,7 @@ class Unfolding:
     def _rare(self, kind: str, values: Sequence[Any]) -> Iterator[Event]:
         match kind, values:
             case (("run" | "base"), _):
-                pass  # for those who collect a trace, and for `partial.py`, which restricts it to what can be judged
+                pass  # for those who collect a trace, and for `journal.py`, which restricts it to what can be judged
             case "off", _:
                 yield self.row(Kind.STOP)
             case ((Kind.CUT | Kind.SUBSCRIBED), [topic, cut]):

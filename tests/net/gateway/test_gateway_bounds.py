@@ -14,7 +14,7 @@ from cubecast.net.gateway.messages import (
     encode,
 )
 from cubecast.net.node.status import MOST_SHOWN, fitting
-from cubecast.net.port.since import FromBeginning, FromCut
+from cubecast.net.port.port import FromBeginning, FromCut
 from support.bus import Bus
 from support.running import run, until
 

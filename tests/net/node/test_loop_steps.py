@@ -34,8 +34,8 @@ from cubecast.net.gateway.messages import (
 from cubecast.net.links.framing import framed
 from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer
 from cubecast.net.links.handshake import encode as greeted
-from cubecast.net.links.slices import Slices
-from cubecast.net.port.since import FromBeginning, FromCut
+from cubecast.net.links.loop import Slices
+from cubecast.net.port.port import FromBeginning, FromCut
 from cubecast.net.settings.security import Limits
 from support.cluster import cluster
 from support.loop_steps import steps

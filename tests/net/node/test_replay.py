@@ -8,8 +8,7 @@ from cubecast.errors import RemoteProtocolError, TraceError
 from cubecast.ids import MessageId
 from cubecast.net.links.framing import Splitter, framed
 from cubecast.net.node.driver import INPUTS
-from cubecast.net.node.input_log import InputLog, encode_effects, replay, replay_all
-from cubecast.net.node.seating import Seating
+from cubecast.net.node.input_log import InputLog, Seating, encode_effects, replay, replay_all
 from cubecast.patterns import Selection
 from cubecast.protocol.cubecast.packets import Convoy, Hello, WaveAck
 from cubecast.protocol.cubecast.parameters import Timer

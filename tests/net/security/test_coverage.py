@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cubecast.net.security.principal import covers
+from cubecast.net.security.policy import covers
 from cubecast.patterns import matcher
 
 WORDS = ("a", "b", "c", "_x")

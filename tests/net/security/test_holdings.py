@@ -7,7 +7,7 @@ from cubecast.net.gateway.client_subscriptions import MOST_KNOWN
 from cubecast.net.gateway.messages import Ended, Ready, Resumed, Subscribe, decode_from_node
 from cubecast.net.gateway.messages import encode as said
 from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
-from cubecast.net.port.since import FromCut
+from cubecast.net.port.port import FromCut
 from cubecast.net.security.limits import CUT_ENTRY, SUBSCRIPTION, Holdings, Share
 from cubecast.net.settings.security import Limits
 from support.cluster import cluster

@@ -16,9 +16,9 @@ from cubecast.net.gateway.messages import encode as said
 from cubecast.net.links import listener
 from cubecast.net.links.framing import HEADER, framed
 from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
+from cubecast.net.links.listener import Strangers
 from cubecast.net.links.login import Login
 from cubecast.net.links.tls import client_context
-from cubecast.net.links.unauthenticated import Strangers
 from cubecast.net.security.credentials import digest, new_token
 from cubecast.net.security.limits import ADDRESSES_REMEMBERED, Bucket, Handshakes
 from cubecast.net.settings.fields import MAX_FRAME

@@ -6,8 +6,7 @@ from cubecast.api.connect import connect
 from cubecast.errors import BadInput, CubecastError, NotPermitted
 from cubecast.net.links.login import Login, node_login
 from cubecast.net.security.credentials import digest, new_token
-from cubecast.net.security.policy import parse_policy
-from cubecast.net.security.principal import ANYBODY, REMEMBERED, Action, Principal
+from cubecast.net.security.policy import ANYBODY, REMEMBERED, Action, Principal, parse_policy
 from support.certificates import certificates
 from support.running import run, until
 from support.secured import refused, secured

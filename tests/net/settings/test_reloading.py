@@ -11,8 +11,7 @@ from cubecast.errors import BadInput
 from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig, Retention
 from cubecast.net.settings.logs import Logging, set_up
-from cubecast.net.settings.reloading import Reloader, taking
-from cubecast.net.settings.resolve import Sources, resolve
+from cubecast.net.settings.resolve import Reloader, Sources, resolve, taking
 from support.certificates import certificates
 from support.cluster import FAST
 from support.running import run, until

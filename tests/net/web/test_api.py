@@ -8,7 +8,7 @@ import pytest
 
 from cubecast.api.node import Node
 from cubecast.net.node.status import MOST_TOPICS
-from cubecast.net.web import views
+from cubecast.net.web import routes
 from cubecast.protocol.cubecast import inspection
 from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.inputs import Advertise
@@ -166,7 +166,7 @@ def test_a_node_that_left_in_good_order():
 @pytest.mark.interpreted
 def test_of_very_many_topics_the_busiest_are_told(monkeypatch):
     """Describing all of them would keep the node from delivering."""
-    names = [f"topic.{number:04}" for number in range(views.MOST_TOPICS + 150)]
+    names = [f"topic.{number:04}" for number in range(routes.MOST_TOPICS + 150)]
 
     async def main():
         async with cluster(2, http=HTTP) as (one, two), two.subscribe("topic.>") as heard:
@@ -178,9 +178,9 @@ def test_of_very_many_topics_the_busiest_are_told(monkeypatch):
                 inspection, "_topic", lambda life, topic: described.append(topic) or look_at(life, topic)
             )
             two._live.observer.samples.topic_rates = {"delivered": {names[-1]: 2.0, names[-2]: 1.0}, "published": {}}
-            told = views.topics(two._live.observer)
+            told = routes.topics(two._live.observer)
             assert [one["topic"] for one in told["topics"][:2]] == [names[-1], names[-2]]
-            assert len(told["topics"]) == len(described) == views.MOST_TOPICS and told["topics_in_all"] == len(names)
+            assert len(told["topics"]) == len(described) == routes.MOST_TOPICS and told["topics_in_all"] == len(names)
             described.clear()
             status = await two.status()
             assert len(status["topics"]) == len(described) == MOST_TOPICS and status["topics_in_all"] == len(names)

@@ -7,8 +7,7 @@ from cubecast.addresses import Address
 from cubecast.net.daemon import Reloading
 from cubecast.net.gateway.messages import Ended, StatusReply, StatusRequest
 from cubecast.net.settings.config import NodeConfig
-from cubecast.net.settings.reloading import Reloader
-from cubecast.net.settings.resolve import Resolved
+from cubecast.net.settings.resolve import Reloader, Resolved
 from net.node.test_loop_steps import GENEROUS, MANY, TOPICS, WORST, say, subscribed, told, visitor
 from support.cluster import cluster
 from support.loop_steps import steps

@@ -23,8 +23,7 @@ from cubecast.errors import CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.net.links.loop import run
 from cubecast.net.live_node import LiveNode
-from cubecast.net.port.port import GapNotice, Logged
-from cubecast.net.port.since import PublisherCut
+from cubecast.net.port.port import GapNotice, Logged, PublisherCut
 from cubecast.net.settings.config import NodeConfig
 
 TICK = 0.01

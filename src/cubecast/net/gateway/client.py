@@ -47,9 +47,8 @@ from cubecast.net.gateway.remote_subscriptions import RemoteSubscriptions
 from cubecast.net.links.calling import Dialler
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.login import NOTHING, Login
-from cubecast.net.port.port import ProducerState, Sink
+from cubecast.net.port.port import ProducerState, PublisherCut, Since, Sink
 from cubecast.net.port.ranges import ALL, LogPiece, TopicLog, Wanted
-from cubecast.net.port.since import PublisherCut, Since
 from cubecast.net.settings.config import MAX_PAYLOAD
 
 log = logging.getLogger(__name__)

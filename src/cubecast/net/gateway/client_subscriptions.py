@@ -24,10 +24,9 @@ from cubecast.net.gateway.messages import (
     Subscribe,
     Unsubscribe,
 )
-from cubecast.net.links.slices import Slices
+from cubecast.net.links.loop import Slices
 from cubecast.net.port.chunks import pieces
-from cubecast.net.port.port import GapNotice, Logged, NodePort
-from cubecast.net.port.since import FromCut, PublisherCut, Since
+from cubecast.net.port.port import FromCut, GapNotice, Logged, NodePort, PublisherCut, Since
 from cubecast.net.security.limits import CUT_ENTRY, FILTER_CHARACTER, SUBSCRIPTION, Share
 
 AT_ONCE = 10_000

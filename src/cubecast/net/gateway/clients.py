@@ -14,12 +14,11 @@ from cubecast.net.gateway.guarded_port import GuardedPort
 from cubecast.net.gateway.link import Link
 from cubecast.net.links.connection import Connection, Traffic
 from cubecast.net.links.handshake import NOT_READY, Accepted, ClientGreeting, Refused, agreed, encode
-from cubecast.net.links.slices import Slices
-from cubecast.net.members.admission import OPEN_VISITOR, Visitor
+from cubecast.net.links.loop import Slices
+from cubecast.net.members.security import OPEN_VISITOR, Visitor
 from cubecast.net.port.port import NodePort
 from cubecast.net.security.limits import Holdings, Share, TopicShares
-from cubecast.net.security.policy import Policy
-from cubecast.net.security.principal import Principal
+from cubecast.net.security.policy import Policy, Principal
 from cubecast.net.settings.security import Limits
 
 if TYPE_CHECKING:

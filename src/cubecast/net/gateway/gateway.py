@@ -42,7 +42,7 @@ from cubecast.net.gateway.messages import (
     decode_from_client,
     encode,
 )
-from cubecast.net.links.slices import Slices
+from cubecast.net.links.loop import Slices
 from cubecast.net.node.status import fitting
 from cubecast.net.port.port import NodePort, ProducerState
 from cubecast.net.security.limits import Bucket, Holdings, Share

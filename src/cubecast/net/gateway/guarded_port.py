@@ -12,13 +12,12 @@ from typing import Any
 from cubecast.errors import CubecastError, NotPermitted
 from cubecast.headers import stamp, stamped
 from cubecast.ids import Topic
-from cubecast.net.links.slices import Step
+from cubecast.net.links.loop import Step
 from cubecast.net.port.chunks import weight
-from cubecast.net.port.port import NodePort, ProducerState, Sink
+from cubecast.net.port.port import NodePort, ProducerState, PublisherCut, Since, Sink
 from cubecast.net.port.ranges import ALL, LogPiece, TopicLog, Wanted
-from cubecast.net.port.since import PublisherCut, Since
 from cubecast.net.security.limits import Bucket, TopicShares
-from cubecast.net.security.principal import EVERYTHING, Action, Principal, refusal
+from cubecast.net.security.policy import EVERYTHING, Action, Principal, refusal
 from cubecast.net.settings.security import Limits
 from cubecast.patterns import is_pattern
 

@@ -28,9 +28,8 @@ from cubecast.net.gateway.messages import (
     ReadLog,
     RegisterProducer,
 )
-from cubecast.net.port.port import ProducerState
+from cubecast.net.port.port import ProducerState, PublisherCut, from_cut
 from cubecast.net.port.ranges import LogPiece, TopicLog, Wanted
-from cubecast.net.port.since import PublisherCut, from_cut
 
 _ERRORS: dict[str, type[CubecastError]] = {
     kind.__name__: kind

@@ -9,9 +9,8 @@ import msgspec
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
-from cubecast.net.port.port import ProducerState, Run
+from cubecast.net.port.port import ProducerState, Run, Since
 from cubecast.net.port.ranges import ALL, LogPiece, Wanted
-from cubecast.net.port.since import Since
 
 PublisherPlace: TypeAlias = tuple[NodeId, Incarnation, Counter]
 

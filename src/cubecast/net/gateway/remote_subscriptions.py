@@ -27,14 +27,16 @@ from cubecast.net.gateway.messages import (
     Subscribe,
     Unsubscribe,
 )
-from cubecast.net.port.port import GapNotice, Logged, Sink
-from cubecast.net.port.since import (
+from cubecast.net.port.port import (
     MOST_PUBLISHERS,
     FromBeginning,
     FromCut,
     FromNow,
     FromTime,
+    GapNotice,
+    Logged,
     Since,
+    Sink,
     from_cut,
 )
 from cubecast.patterns import check_pattern

@@ -26,8 +26,8 @@ from cubecast.net.links.handshake import (
     encode,
     objection,
 )
-from cubecast.net.links.unauthenticated import Strangers
-from cubecast.net.members.admission import admit
+from cubecast.net.links.listener import Strangers
+from cubecast.net.members.security import admit
 from cubecast.net.security.policy import Policy
 from cubecast.net.settings.fields import MAX_FRAME
 from cubecast.net.settings.security import Limits, Origins

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.net.links.framing import HEADER_BYTES, Splitter, header
-from cubecast.net.links.slices import Slices
+from cubecast.net.links.loop import Slices
 from cubecast.net.links.turn import Turn
 from cubecast.net.settings.fields import MAX_FRAME
 

@@ -33,7 +33,7 @@ from cubecast.net.links.handshake import (
     encode,
 )
 from cubecast.net.links.login import for_node
-from cubecast.net.links.slices import Slices
+from cubecast.net.links.loop import Slices
 from cubecast.net.links.turn import Turn
 from cubecast.net.members.directory import Directory, Elsewhere, Introductions
 from cubecast.net.members.security import Security

@@ -26,11 +26,10 @@ from cubecast.net.links.handshake import (
     objection,
     protocol_objection,
 )
-from cubecast.net.links.unauthenticated import Stranger, Strangers
-from cubecast.net.members.admission import OPEN_VISITOR, Visitor, admit, prove
+from cubecast.net.links.listener import Stranger, Strangers
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
-from cubecast.net.members.security import Security
+from cubecast.net.members.security import OPEN_VISITOR, Security, Visitor, admit, prove
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.fields import MAX_FRAME
 

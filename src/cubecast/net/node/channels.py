@@ -15,8 +15,7 @@ from cubecast.net.links.turn import Turn
 from cubecast.net.node.absence import Members
 from cubecast.net.node.outgoing import Outgoing
 from cubecast.net.node.subscriptions import Subscription, Subscriptions
-from cubecast.net.port.port import Sink
-from cubecast.net.port.since import Since
+from cubecast.net.port.port import Since, Sink
 from cubecast.patterns import is_pattern
 from cubecast.protocol.filters import Filter, parse
 from cubecast.protocol.filters.values import as_text

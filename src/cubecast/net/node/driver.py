@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 from cubecast.errors import LocalProtocolError, RemoteProtocolError
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.net.links.turn import Turn
-from cubecast.net.node.deferral import Deferred
+from cubecast.net.node.pacing import Deferred
 from cubecast.net.node.tracing import Journalling
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import (

@@ -12,8 +12,7 @@ from cubecast.errors import CubecastError
 from cubecast.headers import attributes_of
 from cubecast.ids import MessageId, Topic
 from cubecast.net.port.chunks import runs
-from cubecast.net.port.port import GapNotice, Logged, Sink
-from cubecast.net.port.since import PublisherCut
+from cubecast.net.port.port import GapNotice, Logged, PublisherCut, Sink
 from cubecast.protocol.filters import Filter, MatchingIndex
 
 

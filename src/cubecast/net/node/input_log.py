@@ -1,8 +1,5 @@
 """A record of everything a machine was told and everything it answered, step by step; and `replay`, which feeds it to a
-fresh machine: the same inputs must give the same effects, byte for byte.
-
-The file is a stream of frames like a connection's: a header frame, then a frame per step. Each is written before the
-step's effects are carried out, so the record of a killed node lacks at most what no other node saw.
+machine made again from the same plain values.
 """
 
 import logging
@@ -10,22 +7,65 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, TypeAlias
 
 import msgspec
 
 from cubecast.errors import CubecastError, RemoteProtocolError, TraceError
-from cubecast.ids import MessageRun
+from cubecast.ids import Incarnation, MessageRun, NodeId
 from cubecast.net.links.framing import Splitter, framed
+from cubecast.net.members.joining import Admission
 from cubecast.net.node.driver import INPUTS
-from cubecast.net.node.seating import Seating
+from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import Selection
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Deliver, Effects, Send
 from cubecast.protocol.families import find
+from cubecast.protocol.family import Seat, Setup
 from cubecast.protocol.inputs import Follow, Timer
 from cubecast.protocol.inspector import Inspector
 from cubecast.wire.codec import Codec, codec_of
+
+
+@dataclass(frozen=True)
+class Seating:
+    """One life of one node. A founder begins alone; a joiner knows its contacts."""
+
+    protocol: str
+    parameters: dict[str, str]
+    node: NodeId
+    incarnation: Incarnation
+    dimension: int
+    is_founder: bool
+    contacts: tuple[NodeId, ...]
+    seed: str
+
+    @classmethod
+    def of(cls, config: NodeConfig, admission: Admission, instance: bytes) -> "Seating":
+        node, dimension = admission.node, admission.dimension
+        contacts = tuple(sorted(place.node for place in admission.places if place.node != node))
+        chosen, seed = config.chosen(dimension), instance.hex()
+        return cls(
+            config.protocol, chosen, node, admission.incarnation, dimension, admission.is_founder, contacts, seed
+        )
+
+    @property
+    def chosen(self) -> Any:
+        return find(self.protocol).chosen(self.parameters, live=True)
+
+    def machine(self) -> Machine:
+        founders = (self.node,) if self.is_founder else ()
+        setup = Setup(1 << self.dimension, founders, {}, Random(0), open=True)
+        seat = Seat(self.node, self.incarnation, contacts=self.contacts, seed=self.seed)
+        return find(self.protocol).make(setup, self.chosen)(seat)
+
+
+# A record of everything a machine was told and everything it answered, step by step; and `replay`, which feeds it to a
+# fresh machine: the same inputs must give the same effects, byte for byte.
+#
+# The file is a stream of frames like a connection's: a header frame, then a frame per step. Each is written before the
+# step's effects are carried out, so the record of a killed node lacks at most what no other node saw.
 
 log = logging.getLogger(__name__)
 

@@ -23,9 +23,8 @@ from cubecast.net.node.absence import Member, Members
 from cubecast.net.node.driver import Driver
 from cubecast.net.node.durable.recorder import Recorder, open_recorder
 from cubecast.net.node.durable.refill import Dial
-from cubecast.net.node.input_log import InputLog
+from cubecast.net.node.input_log import InputLog, Seating
 from cubecast.net.node.local_port import LocalPort
-from cubecast.net.node.seating import Seating
 from cubecast.net.node.status import describe
 from cubecast.net.node.tracing import Tracing
 from cubecast.net.settings.config import NodeConfig

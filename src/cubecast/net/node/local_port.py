@@ -12,7 +12,7 @@ from cubecast.net.node.durable.recorder import Recorder
 from cubecast.net.node.publishing import PublishingSide
 from cubecast.net.node.subscribing import SubscribingSide
 from cubecast.net.node.subscriptions import Subscriptions
-from cubecast.net.port.port import ProducerState, Sink
+from cubecast.net.port.port import ProducerState, PublisherCut, Since, Sink
 from cubecast.net.port.ranges import (
     ALL,
     LogPiece,
@@ -26,7 +26,6 @@ from cubecast.net.port.ranges import (
     place_behind,
     read_piece,
 )
-from cubecast.net.port.since import PublisherCut, Since
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import check_topic
 from cubecast.protocol.families import find

@@ -21,8 +21,7 @@ from cubecast.net.node.filtering import FilteredSink
 from cubecast.net.node.publishing import PublishingSide
 from cubecast.net.node.status import MOST_SHOWN
 from cubecast.net.node.subscriptions import NOBODY, Subscriptions
-from cubecast.net.port.port import GapNotice, Run, Sink
-from cubecast.net.port.since import FromCut, Since
+from cubecast.net.port.port import FromCut, GapNotice, Run, Since, Sink
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import Selection, check_pattern, is_pattern
 from cubecast.protocol.families import find

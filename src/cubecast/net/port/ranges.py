@@ -18,7 +18,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.log.history import History
 from cubecast.log.record import Cut, Entry, encode_block, list_in, messages_in
 from cubecast.net.port.chunks import MESSAGE_OVERHEAD, runs
-from cubecast.net.port.since import PublisherCut, from_cut, oldest_known
+from cubecast.net.port.port import PublisherCut, from_cut, oldest_known
 from cubecast.protocol.filters import parse
 
 NAME_BYTES = 4

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from cubecast.errors import BadInput
 from cubecast.ids import Topic
-from cubecast.net.security.principal import Principal
+from cubecast.net.security.policy import Principal
 from cubecast.net.settings.security import Limits
 
 

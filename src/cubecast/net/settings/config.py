@@ -15,7 +15,7 @@ from cubecast.ids import ID_LIMIT, NodeId
 from cubecast.net.settings.fields import FULL_BATCH, MAX_DIMENSION, MAX_FRAME, NO_LIMITS, declared, setting, table
 from cubecast.net.settings.logs import Logging
 from cubecast.net.settings.security import Limits, TlsSettings, check_listening, check_origin
-from cubecast.net.settings.values import Unfit, check_range
+from cubecast.net.settings.sources import Unfit, check_range
 from cubecast.patterns import check_pattern, is_pattern
 from cubecast.protocol.families import DEFAULT_PROTOCOL, FAMILIES, find
 from cubecast.protocol.inputs import Advertise, Follow

@@ -16,11 +16,10 @@ from aiohttp import web
 from cubecast.addresses import Address
 from cubecast.errors import NotAuthenticated, NotPermitted
 from cubecast.escaping import visible
-from cubecast.net.links.unauthenticated import Stranger, Strangers
+from cubecast.net.links.listener import Stranger, Strangers
 from cubecast.net.security.credentials import Token
 from cubecast.net.security.policy import OPEN as OPEN_POLICY
-from cubecast.net.security.policy import Policy
-from cubecast.net.security.principal import Action, Principal
+from cubecast.net.security.policy import Action, Policy, Principal
 from cubecast.net.settings.security import Limits, is_loopback, split_origin
 from cubecast.net.web import pages
 

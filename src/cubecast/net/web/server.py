@@ -14,7 +14,7 @@ from aiohttp import web
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.links.unauthenticated import Stranger
+from cubecast.net.links.listener import Stranger
 from cubecast.net.settings.security import Limits
 from cubecast.net.web import metrics
 from cubecast.net.web.access import Callers, Gate

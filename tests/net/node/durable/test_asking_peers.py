@@ -10,8 +10,7 @@ from cubecast.errors import NotKept, Unreachable
 from cubecast.ids import MessageId
 from cubecast.log.history import History
 from cubecast.net.node.durable import refill
-from cubecast.net.node.durable.catch_up import CatchUp, fetch_all
-from cubecast.net.node.durable.peer_logs import PeerLog, look
+from cubecast.net.node.durable.catch_up import CatchUp, PeerLog, fetch_all, look
 from cubecast.net.node.durable.refill import Holding, Refill, Surroundings
 from cubecast.net.port.port import GapNotice, Run
 from support.memory_log import MemoryLog

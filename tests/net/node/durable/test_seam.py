@@ -1,7 +1,6 @@
 """The log of a node and what it delivers now are one sequence: a subscriber gets it from its beginning on."""
 
-from cubecast.net.port.port import Run
-from cubecast.net.port.since import from_cut
+from cubecast.net.port.port import Run, from_cut
 from support.memory_log import MemoryLog
 from support.replays import LoggingNode, caught_up, turns
 from support.running import run

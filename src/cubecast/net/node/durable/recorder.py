@@ -15,8 +15,7 @@ from cubecast.net.node.durable.catch_up import CatchUp
 from cubecast.net.node.durable.refill import Surroundings
 from cubecast.net.node.durable.repair import Repair
 from cubecast.net.node.durable.replaying import Replay, open_replay
-from cubecast.net.port.port import GapNotice, Logged, Port, Sink
-from cubecast.net.port.since import PublisherCut, Since
+from cubecast.net.port.port import GapNotice, Logged, Port, PublisherCut, Since, Sink
 from cubecast.net.settings.config import NodeConfig
 from cubecast.patterns import Selection, covers
 from cubecast.wire.codec import Codec

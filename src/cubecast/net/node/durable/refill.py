@@ -22,8 +22,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId, Topic
 from cubecast.log.history import History
 from cubecast.log.record import RECORD_OVERHEAD
 from cubecast.net.port.chunks import weight
-from cubecast.net.port.port import GapNotice, Logged, Port, Run
-from cubecast.net.port.since import PublisherCut, from_cut
+from cubecast.net.port.port import GapNotice, Logged, Port, PublisherCut, Run, from_cut
 
 BUDGET = 8 << 20
 _length = Struct("<I")

@@ -11,8 +11,7 @@ from cubecast.log.history import History
 from cubecast.log.record import Damage, Record
 from cubecast.net.node.durable.refill import Dial
 from cubecast.net.port.chunks import weight
-from cubecast.net.port.port import GapNotice, Logged
-from cubecast.net.port.since import PublisherCut, from_cut
+from cubecast.net.port.port import GapNotice, Logged, PublisherCut, from_cut
 
 log = logging.getLogger(__name__)
 

@@ -16,17 +16,18 @@ from cubecast.errors import BadInput, CubecastError
 from cubecast.ids import MessageId, Topic
 from cubecast.log.history import History
 from cubecast.log.record import Record
-from cubecast.net.node.durable.cursors import Cursor, PatternCursor, Skipped, TopicCursor, readable
-from cubecast.net.node.durable.progress import Progress
-from cubecast.net.port.port import GapNotice, Logged, Sink
-from cubecast.net.port.since import (
+from cubecast.net.node.durable.cursors import Cursor, PatternCursor, Progress, Skipped, TopicCursor, readable
+from cubecast.net.port.port import (
     FromBeginning,
     FromCut,
     FromNow,
     FromOffset,
     FromTime,
+    GapNotice,
+    Logged,
     PublisherCut,
     Since,
+    Sink,
     oldest_known,
 )
 from cubecast.patterns import is_pattern, matcher
