@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from cubecast.experiments.stan.crossposts import triplets
 from cubecast.experiments.stan.universes import Universe, universe
-from cubecast.pipeline.workloads.matched import Shape, population, power_law
+from cubecast.pipeline.workloads.synthetic import Shape, population, power_law
 from cubecast.protocol.epidemic.stan_overlay import view_size, weight
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import Simulation, prepare

@@ -32,7 +32,7 @@ from cubecast.experiments.stan.overlays import write_overlays
 from cubecast.experiments.stan.spark_rounds import Rounds, divide
 from cubecast.experiments.stan.universes import matched
 from cubecast.pipeline.session import spark_session
-from cubecast.pipeline.workloads.matched import LIKE, Shape, matched_subscriptions
+from cubecast.pipeline.workloads.synthetic import LIKE, Shape, matched_subscriptions
 from cubecast.sim.kernels.stan import Overlays
 
 SEED = 1

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 
 from bench.processes import PeakMemory, own_seconds
 from cubecast.pipeline.session import spark_session
-from cubecast.pipeline.workloads.logs import LogFormat, read_log
 from cubecast.pipeline.workloads.profile import profile, write_subscriptions
 from cubecast.pipeline.workloads.synthetic import GridModel, synthetic_subscriptions, truncated_pareto
+from cubecast.pipeline.workloads.table import LogFormat, read_log
 from cubecast.pipeline.workloads.universe import UniverseRules, seed_topics, universe
 from cubecast.pipeline.workloads.zipf import draw
 

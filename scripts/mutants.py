@@ -29,7 +29,8 @@ TESTS_TAKE = 600
 class Room:
     """Where faults are planted, their share of all, and who looks for them."""
 
-    folders: tuple[str, ...]
+    places: tuple[str, ...]
+    """Folders and files."""
     share: int
     tests: tuple[str, ...]
     swarm: bool = False
@@ -37,7 +38,7 @@ class Room:
 
 ROOMS = {
     "protocol": Room(("protocol/cubecast",), 40, ("tests/protocol/cubecast", "tests/sim", "tests/scripts"), True),
-    "order": Room(("protocol/order",), 5, ("tests/protocol", "tests/sim"), True),
+    "order": Room(("protocol/order.py",), 5, ("tests/protocol", "tests/sim"), True),
     "net": Room(("net",), 15, ("tests/net", "tests/api")),
     "log": Room(("log", "net/node/durable"), 10, ("tests/log", "tests/net/node/durable", "tests/api")),
     "check": Room(("check",), 12, ("tests/check",)),
@@ -126,7 +127,8 @@ def spoilt(source: str, place: int) -> str:
 
 def planted(room: Room, count: int, rng: Random) -> list[tuple[str, str]]:
     """Names and texts of so many faults of a room, spread over its modules; the name begins with the module's path."""
-    paths = sorted(path for folder in room.folders for path in (ROOT / PACKAGE / folder).rglob("*.py"))
+    tops = [ROOT / PACKAGE / place for place in room.places]
+    paths = sorted(path for top in tops for path in ([top] if top.is_file() else top.rglob("*.py")))
     found = [
         (path, place, f"{path.relative_to(ROOT / PACKAGE).as_posix()}:{name}")
         for path in paths

@@ -12,8 +12,7 @@ from bench.attack.rows import Row
 from cubecast.errors import CubecastError
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster, NotAtRest
 from cubecast.experiments.live_faults.recorded import judge, load
-from cubecast.experiments.live_faults.run import Happening
-from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
+from cubecast.experiments.live_faults.run import Accident, Fault, Happening, LiveSchedule
 
 APPLICATION = "cubecast.experiments.live_faults.application"
 MEMBERS = 5

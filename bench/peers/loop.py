@@ -5,8 +5,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from cubecast.experiments.live_load.checker import checker_for
-from cubecast.experiments.live_load.load import Load
+from cubecast.experiments.live_load.load import Load, checker_for
 
 DEADLINE = 30.0
 """Seconds for members to find each other."""

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from cubecast.experiments.live_load.load import Load
-from cubecast.experiments.live_load.talker import MOST_AT_ONCE, Talker
+from cubecast.experiments.live_load.load import MOST_AT_ONCE, Load, Talker
 from cubecast.net.links.loop import run
 
 WINDOW = 2048

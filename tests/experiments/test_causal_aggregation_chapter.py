@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.causal_aggregation import tables
-from cubecast.experiments.causal_aggregation.chapter import QUICK_SIZES, SIZES, all_findings, run_chapter, run_rates
-from cubecast.experiments.causal_aggregation.gap import compare_readings
-from cubecast.experiments.causal_aggregation.point import run_point
-from cubecast.experiments.causal_aggregation.readings import CHOSEN, PUBLISHED, READINGS, Links
+from cubecast.experiments.causal_aggregation.chapter import (
+    QUICK_SIZES,
+    SIZES,
+    all_findings,
+    run_chapter,
+    run_rates,
+    table_4_1,
+)
+from cubecast.experiments.causal_aggregation.point import CHOSEN, PUBLISHED, READINGS, Links, run_point
+from cubecast.experiments.causal_aggregation.reproduce import compare_readings
 from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Comparison
 from cubecast.experiments.parallel import here, in_processes
@@ -60,14 +65,14 @@ def test_a_link_has_the_same_latency_in_every_tree_and_direction():
 
 def test_the_quick_chapter_reproduces_table_4_1_up_to_128_nodes():
     results = run_chapter(CHOSEN, 20, 1, here, QUICK_SIZES)
-    findings = list(tables.table_4_1(results))
+    findings = list(table_4_1(results))
     assert len(findings) == 12
     assert all(finding.within for finding in findings), [f.claim.name for f in findings if not f.within]
 
 
 def test_the_published_parameters_do_not_give_the_published_table():
     results = run_chapter(PUBLISHED, 5, 1, here, (64, 128))
-    saved = [finding for finding in tables.table_4_1(results) if finding.claim.name.endswith("-red")]
+    saved = [finding for finding in table_4_1(results) if finding.claim.name.endswith("-red")]
     assert all(finding.ours < finding.claim.value / 2 for finding in saved)
 
 

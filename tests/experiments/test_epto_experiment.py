@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cubecast.experiments.epto.draws import distinct_peers, draw, latency_quantile
-from cubecast.experiments.epto.point import Results, run_settings, setting
+from cubecast.experiments.epto.point import Results, distinct_peers, draw, latency_quantile, run_settings, setting
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
 

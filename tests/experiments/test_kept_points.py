@@ -7,7 +7,7 @@ import pytest
 import cubecast
 from cubecast.experiments import parallel
 from cubecast.experiments.parallel import here, kept, on_spark
-from cubecast.experiments.vcube_pb import figure_3
+from cubecast.experiments.vcube_pb.reproduce import GROWING, run_of_figure_3
 
 CALLS: list[int] = []
 POINTS = [{"x": x} for x in range(4)]
@@ -49,7 +49,7 @@ def test_other_sources_compute_again(tmp_path, monkeypatch):
 
 
 def test_only_what_figures_depend_on_counts_as_their_sources():
-    package = parallel._package("cubecast.experiments.vcube_pb.figure_3.run")
+    package = parallel._package("cubecast.experiments.vcube_pb.reproduce.run")
     assert package == "experiments/vcube_pb"
     assert parallel._package(parallel.name_of(parallel.Timed(square))) == ""
     root = Path(cubecast.__file__).parent
@@ -72,5 +72,5 @@ def test_what_json_would_change_is_not_kept(tmp_path):
 
 @pytest.mark.spark
 def test_spark_computes_the_same(spark):
-    points = [{"placement": placement, "nodes": 16, "seed": 1} for placement in figure_3.GROWING]
-    assert list(on_spark(spark)(figure_3.run, points)) == list(here(figure_3.run, points))
+    points = [{"placement": placement, "nodes": 16, "seed": 1} for placement in GROWING]
+    assert list(on_spark(spark)(run_of_figure_3, points)) == list(here(run_of_figure_3, points))

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from cubecast.check import check_directory
 from cubecast.cli import main
-from cubecast.experiments.live.conversation import collect_conversation, converse
+from cubecast.experiments.demo import collect_conversation, converse
 from cubecast.experiments.members import MemberGroup, RunFailed
 from cubecast.pipeline.verify import verify
 from support.running import run
@@ -26,7 +26,7 @@ def test_a_conversation_with_a_crash_and_a_newcomer_is_valid(tmp_path: Path, spa
 
 def test_a_member_that_fails_ends_the_run_with_its_own_words(tmp_path: Path):
     async def failing():
-        async with MemberGroup("cubecast.experiments.live.talker", tmp_path) as group:
+        async with MemberGroup("cubecast.experiments.demo_talker", tmp_path) as group:
             await group.start("broken", join=["nowhere"], cluster="c", dimension=2, journal=str(tmp_path), seed=1)
             await group.until_all("ready", 60)
 
@@ -36,7 +36,7 @@ def test_a_member_that_fails_ends_the_run_with_its_own_words(tmp_path: Path):
 
 def test_waiting_has_an_end(tmp_path: Path):
     async def waiting():
-        async with MemberGroup("cubecast.experiments.live.talker", tmp_path) as group:
+        async with MemberGroup("cubecast.experiments.demo_talker", tmp_path) as group:
             await group.until(lambda: False, 0.05, "what never happens")
 
     with pytest.raises(RunFailed, match="in vain for what never happens"):

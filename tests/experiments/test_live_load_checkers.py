@@ -5,8 +5,7 @@ import time
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.live_load.checker import Checker, LateChecker, checker_for
-from cubecast.experiments.live_load.load import Load
+from cubecast.experiments.live_load.load import Checker, LateChecker, Load, checker_for
 
 MANY = 20
 

@@ -23,7 +23,7 @@ from cubecast.experiments.stan.point import run_settings, setting
 from cubecast.experiments.stan.reproduce import reproduce
 from cubecast.experiments.stan.table_3_1 import draw_log, extract, log_of
 from cubecast.experiments.stan.universes import SHAPES, grid, matched, universe
-from cubecast.pipeline.workloads.matched import Shape
+from cubecast.pipeline.workloads.synthetic import Shape
 from cubecast.sim.kernels.stan import ChangingOverlays, Overlays
 
 SMALL = Shape(300, 60, 120, 1.6, 1000.0, 4, 0.7)

@@ -6,7 +6,7 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.experiments.stan.spark_rounds import Rounds, divide, run_rounds
 from cubecast.experiments.stan.universes import matched
-from cubecast.pipeline.workloads.matched import Shape, matched_subscriptions
+from cubecast.pipeline.workloads.synthetic import Shape, matched_subscriptions
 from cubecast.pipeline.workloads.table import number_table
 from cubecast.sim.kernels.stan import Overlays
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.sweep.definition import NAMED, find_sweep, read_sweep
+from cubecast.experiments.sweep.grid import NAMED, find_sweep, read_sweep
 from cubecast.experiments.sweep.kinds import checked_points, find_kind
 
 GOOD = """

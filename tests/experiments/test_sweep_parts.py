@@ -11,8 +11,7 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.kinds import BATCH_SECONDS, PointKind, batches, checked_points
-from cubecast.experiments.sweep.results import About, means, read_results, row_of, write_results
-from cubecast.experiments.sweep.store import SweepStore
+from cubecast.experiments.sweep.store import About, SweepStore, means, read_results, row_of, write_results
 
 SWEEP = Sweep("s", grid={"seconds": [0.01, 5.0, 0.2]}, runs=100)
 

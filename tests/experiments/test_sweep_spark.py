@@ -12,8 +12,8 @@ from cubecast.errors import BadInput
 from cubecast.experiments.sweep import run as run_module
 from cubecast.experiments.sweep.grid import Sweep
 from cubecast.experiments.sweep.progress import Snapshot
-from cubecast.experiments.sweep.results import TIMING
 from cubecast.experiments.sweep.run import SweepFailedError, run_sweep
+from cubecast.experiments.sweep.store import TIMING
 from cubecast.sim.config import SimConfig
 from cubecast.sim.run import simulate
 from support.sweep_points import executions, seen_mark

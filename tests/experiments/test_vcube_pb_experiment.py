@@ -7,7 +7,7 @@ import pytest
 
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
-from cubecast.experiments.vcube_pb import figure_3, figure_4
+from cubecast.experiments.vcube_pb.reproduce import PUBLISHER, SHARES, SYSTEMS, Curves, run_of_figure_3, subscribers
 from cubecast.protocol.families import find
 from cubecast.protocol.hypercube.causal_aggregation import Tree
 from cubecast.sim.kernels.causal_broadcast import CausalKernel, Queue
@@ -28,23 +28,23 @@ from cubecast.wire.codec import codec_of
     ],
 )
 def test_placements_and_their_hops(placement, expected, hops):
-    assert figure_3.subscribers(placement, 8, 1) == expected
-    assert figure_3.run({"placement": placement, "nodes": 8, "seed": 1})["hops"] == pytest.approx(hops)
+    assert subscribers(placement, 8, 1) == expected
+    assert run_of_figure_3({"placement": placement, "nodes": 8, "seed": 1})["hops"] == pytest.approx(hops)
 
 
 def test_a_share_of_the_nodes_has_the_publisher_among_them():
-    drawn = figure_3.subscribers("25 %", 64, 3)
+    drawn = subscribers("25 %", 64, 3)
     assert len(drawn) == 16
-    assert drawn[0] == figure_3.PUBLISHER
+    assert drawn[0] == PUBLISHER
 
 
 def test_a_fixed_tree_is_later_by_the_hop_to_its_root():
-    curves = figure_4.Curves(here, [16], range(1, 9))
-    own, fixed = (curves.mean(system, figure_4.SHARES[0], 16, "delivery") for system in figure_4.SYSTEMS)
+    curves = Curves(here, [16], range(1, 9))
+    own, fixed = (curves.mean(system, SHARES[0], 16, "delivery") for system in SYSTEMS)
     assert 12 < fixed - own < 20
 
 
-@pytest.mark.parametrize("system", figure_4.SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_the_kernel_delivers_when_the_machines_do(system):
     """Receivers take one packet per unit of time, and acknowledgements none; a link has its own delay."""
     nodes, rng = 32, np.random.default_rng(7)

@@ -4,25 +4,31 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.pipeline.metrics.journeys import journeys
-from cubecast.pipeline.metrics.latency import barrier_sizes, buffer_per_node, buffer_steps, vector_sizes
-from cubecast.pipeline.metrics.measure import SERVICE_DDL
-from cubecast.pipeline.metrics.queues import (
-    balance,
-    in_flight_per_node,
-    load_per_node,
-    output_queue,
-    queue_per_node,
-    queue_values,
-    transit_times,
-    transits,
-)
-from cubecast.pipeline.metrics.subscriptions import (
+from cubecast.pipeline.metrics.latency import (
+    barrier_sizes,
+    buffer_per_node,
+    buffer_steps,
     publication_packets,
     publications,
     subscription_counts,
     subscription_latencies,
+    vector_sizes,
 )
-from cubecast.pipeline.metrics.traffic import arrivals_by_outcome, packet_sizes, traffic, unwanted
+from cubecast.pipeline.metrics.measure import SERVICE_DDL
+from cubecast.pipeline.metrics.traffic import (
+    arrivals_by_outcome,
+    balance,
+    in_flight_per_node,
+    load_per_node,
+    output_queue,
+    packet_sizes,
+    queue_per_node,
+    queue_values,
+    traffic,
+    transit_times,
+    transits,
+    unwanted,
+)
 from support.trace_rows import about, received, relayed_story, row, sent, trace
 
 VALUES = "run string, metric string, value double"

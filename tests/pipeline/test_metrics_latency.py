@@ -4,8 +4,7 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.pipeline.metrics.journeys import journeys
-from cubecast.pipeline.metrics.latency import completion_latency, hops, latencies
-from cubecast.pipeline.metrics.subscriptions import publication_packets, publications
+from cubecast.pipeline.metrics.latency import completion_latency, hops, latencies, publication_packets, publications
 from support.trace_rows import about, received, relayed_story, row, sent, trace
 
 VALUES = "run string, metric string, value double"

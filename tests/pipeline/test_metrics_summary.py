@@ -6,8 +6,7 @@ import statistics
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from cubecast.pipeline.metrics.headers import header_of
-from cubecast.pipeline.metrics.summary import (
+from cubecast.pipeline.metrics.results import (
     NORMAL_QUANTILE,
     describe,
     histogram,
@@ -15,6 +14,7 @@ from cubecast.pipeline.metrics.summary import (
     student_quantile,
     student_within,
 )
+from cubecast.pipeline.metrics.source import header_of
 
 VALUES = "run string, metric string, value double"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from cubecast.check.mutate import MUTATORS
-from cubecast.pipeline import causality, claims, layout, prune
+from cubecast.pipeline import causality, layout, order, prune
 from cubecast.pipeline import verify as verifying
 from cubecast.protocol.families import FAMILIES
-from cubecast.sim.randomness import stream
+from cubecast.sim.config import stream
 from cubecast.sim.swarm import draw
 from cubecast.sim.swarm_run import run
 from cubecast.trace.reader import Trace
@@ -24,7 +24,7 @@ WITH_LIVES = 6
 
 @pytest.fixture
 def tiny_blocks(monkeypatch):
-    for module in (causality, claims):
+    for module in (causality, order):
         monkeypatch.setattr(module, "CELLS_AT_ONCE", 40)
     monkeypatch.setattr(layout, "ROWS_PER_CHUNK", 50)
     monkeypatch.setattr(layout, "ROWS_PER_TASK", 100)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cubecast.check.facts import left_in_circles
-from cubecast.pipeline import total_order
+from cubecast.pipeline import order
 
 
 def circles(*orders: list[int]) -> set[int]:
-    return total_order.left_in_circles([np.array(order, np.int64) for order in orders])
+    return order.left_in_circles([np.array(order, np.int64) for order in orders])
 
 
 def test_orders_that_fit_together_leave_nothing():

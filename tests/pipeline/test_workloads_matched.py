@@ -5,7 +5,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.experiments.stan.universes import matched
-from cubecast.pipeline.workloads.matched import Population, Shape, matched_subscriptions
+from cubecast.pipeline.workloads.synthetic import Population, Shape, matched_subscriptions
 
 SMALL = Shape(processes=200, topics=25, largest=150, activity=1.6, most_active=100.0, communities=4, share=0.7)
 

@@ -9,7 +9,6 @@ from pyspark.testing import assertDataFrameEqual
 
 from cubecast.errors import BadInput
 from cubecast.pipeline.workloads.chance import draw
-from cubecast.pipeline.workloads.correlation import correlation_summary, jackknife, sample_topics, topic_correlation
 from cubecast.pipeline.workloads.powerlaw import (
     degree_histogram,
     fit_power_law,
@@ -17,7 +16,14 @@ from cubecast.pipeline.workloads.powerlaw import (
     subscribers_per_topic,
     subscriptions_per_user,
 )
-from cubecast.pipeline.workloads.profile import profile, write_subscriptions
+from cubecast.pipeline.workloads.profile import (
+    correlation_summary,
+    jackknife,
+    profile,
+    sample_topics,
+    topic_correlation,
+    write_subscriptions,
+)
 from cubecast.pipeline.workloads.synthetic import (
     GridModel,
     synthetic_subscriptions,

@@ -10,7 +10,7 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from cubecast.errors import BadInput
-from cubecast.pipeline.workloads.logs import LogFormat, format_of, read_log
+from cubecast.pipeline.workloads.table import LogFormat, format_of, read_log
 from cubecast.pipeline.workloads.universe import (
     Extra,
     Members,

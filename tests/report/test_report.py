@@ -16,8 +16,7 @@ from cubecast.experiments.demo import DAMAGE
 from cubecast.experiments.ledger import Claim, Comparison, Evidence, Explanation, Finding, Ledger
 from cubecast.experiments.reproduction import Reproduction, write_reproduction
 from cubecast.experiments.sweep.grid import Sweep
-from cubecast.experiments.sweep.results import About, write_results
-from cubecast.experiments.sweep.store import SweepStore
+from cubecast.experiments.sweep.store import About, SweepStore, write_results
 from cubecast.report import drawings
 from cubecast.report.document import Grid, Section, cell, duration, page
 from cubecast.report.story import Story, StoryMark

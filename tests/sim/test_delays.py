@@ -8,7 +8,7 @@ from statistics import fmean, pstdev, quantiles
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.sim.delays import PLANETLAB, parse_delay
+from cubecast.sim.network import PLANETLAB, parse_delay
 
 DRAWS = 40_000
 

@@ -6,8 +6,7 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.protocol.hypercube.packets import Pub, PubAck
-from cubecast.sim.delays import parse_delay
-from cubecast.sim.network import Network
+from cubecast.sim.network import Network, parse_delay
 from cubecast.wire.codec import codec_named
 
 PUBLICATION = Pub("t", MessageId(0, 0, 1), (b"",), ())

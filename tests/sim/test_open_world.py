@@ -13,10 +13,8 @@ from cubecast.cli import main
 from cubecast.errors import BadInput
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import Link, SetTimer, Unlink
-from cubecast.sim.config import SimConfig
-from cubecast.sim.delays import constant
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.config import SimConfig, stream
+from cubecast.sim.network import Network, constant
 from cubecast.sim.run import prepare, simulate, simulate_to_memory
 from cubecast.sim.world import World
 from cubecast.trace.reader import Trace

@@ -6,10 +6,8 @@ import pytest
 
 from cubecast.protocol.contract import Handlers
 from cubecast.protocol.effects import CancelTimer, Effects, SetTimer
-from cubecast.sim.config import SimConfig
-from cubecast.sim.delays import constant
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.config import SimConfig, stream
+from cubecast.sim.network import Network, constant
 from cubecast.sim.run import prepare, simulate, simulate_to_memory
 from cubecast.sim.world import World
 from cubecast.trace.schema import Kind

@@ -65,7 +65,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 ANYBODY = ("__version__",)
 ON_THEIR_OWN = {
-    "protocol.order.vector_clock": "what barriers are measured against, so far only in tests",
     "experiments.live_faults.recorded": "what bench.attack judges by",
     "trace.shiviz": "an export for people, called from Python",
 }

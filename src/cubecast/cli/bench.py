@@ -32,9 +32,8 @@ def bench(context: click.Context, nodes: int, messages: int, size: int, data: Pa
     """Group chat on loopback: all publish and all subscribe one topic, first as fast as it goes, then at 100 a second
     each for the latency. Takes half a minute, or a minute on two busy cores. Exit code 1 when anything was lost or came
     out of order."""
-    from cubecast.experiments.live_load.checker import smallest_payload
     from cubecast.experiments.live_load.cluster import measure, measure_messages
-    from cubecast.experiments.live_load.load import Load
+    from cubecast.experiments.live_load.load import Load, smallest_payload
     from cubecast.report.tables import print_bench
 
     size = max(size, smallest_payload(nodes))

@@ -123,7 +123,7 @@ def _list(chosen: dict[str, set[str]], as_json: bool) -> None:
 
 
 def _compare(names: tuple[str, ...], effort: Effort, as_json: bool) -> None:
-    from cubecast.experiments.causal_aggregation.gap import compare_readings  # needs the kernels
+    from cubecast.experiments.causal_aggregation.reproduce import compare_readings  # needs the kernels
 
     if names != ("causal-aggregation",):
         raise BadInput("there are readings of causal-aggregation only; name it")

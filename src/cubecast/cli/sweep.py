@@ -9,8 +9,7 @@ import click
 
 from cubecast.cli.common import VIOLATED, json_option, print_json, spark_options
 from cubecast.cli.screen import errors, output, stages
-from cubecast.experiments.sweep.definition import NAMED, find_sweep
-from cubecast.experiments.sweep.grid import Sweep
+from cubecast.experiments.sweep.grid import NAMED, Sweep, find_sweep
 
 INTERRUPTED = 130
 """What shells report after Ctrl-C."""

@@ -53,8 +53,8 @@ def workload() -> None:
 def _spark_for(
     out: Path, master: str | None, conf: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[Any, Callable[[str], None]]]:
-    from cubecast.pipeline.outputs import require_new
     from cubecast.pipeline.session import spark_session
+    from cubecast.pipeline.staging import require_new
 
     require_new(out)
     with stages("starting Spark") as tell:
@@ -82,8 +82,8 @@ def universe(
     candidates: int,
 ) -> None:  # fmt: skip
     """A self-contained universe of topics and users from a subscription LOG (user, item[, time])."""
-    from cubecast.pipeline.workloads.logs import LogFormat
     from cubecast.pipeline.workloads.profile import build_universe
+    from cubecast.pipeline.workloads.table import LogFormat
     from cubecast.pipeline.workloads.universe import Extra, Members, UniverseRules
 
     rules = UniverseRules(seeds, least, Extra(extra), Members(members))
@@ -139,8 +139,8 @@ def matched(
     seed: int, as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """Synthetic subscriptions of a given size, with the shape of a real log's universe."""
-    from cubecast.pipeline.workloads.matched import LIKE, Shape
     from cubecast.pipeline.workloads.profile import build_matched
+    from cubecast.pipeline.workloads.synthetic import LIKE, Shape
 
     usual = LIKE[like]
     shape = Shape(

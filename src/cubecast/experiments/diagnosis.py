@@ -17,9 +17,8 @@ from cubecast.protocol.effects import Effects, Send
 from cubecast.protocol.hypercube.diagnosis import Diagnosis, DiagnosisParameters
 from cubecast.protocol.hypercube.packets import Test, TestReply
 from cubecast.protocol.hypercube.topology import dimension_of
-from cubecast.sim.delays import parse_delay
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.config import stream
+from cubecast.sim.network import Network, parse_delay
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.world import World
 from cubecast.trace.event import Event

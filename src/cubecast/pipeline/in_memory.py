@@ -14,16 +14,14 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from cubecast.pipeline.agreement import COLUMNS, VECTORS, grouped, shortfalls, suspected, topic_groups
-from cubecast.pipeline.claims import unsound_headers
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import REPLAYED, SEQUENCE
 from cubecast.pipeline.judging import AGREEMENT, MEASURED_AGREEMENT, TOTAL_ORDER, Judged, Tables, columns_for, only
-from cubecast.pipeline.layout import file_footer, tasks
+from cubecast.pipeline.layout import PLAIN, file_footer, tasks
+from cubecast.pipeline.order import disorder, holes, sequence_rows, sequences_of, unsound_headers
 from cubecast.pipeline.passes import Judgement, Plan, judge_chunks
-from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.replay import replayed_rows
 from cubecast.pipeline.staging import Run
-from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequences_of
 
 ROWS_IN_MEMORY = 2_000_000
 """Traces of up to this many rows are judged and measured in the process that asks."""

@@ -13,17 +13,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cubecast.pipeline.agreement import agreement
-from cubecast.pipeline.claims import unsound_headers
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import FOUND, INT, REPLAYED, SEQUENCE, TEXT, struct
-from cubecast.pipeline.layout import footers
+from cubecast.pipeline.layout import PLAIN, footers
 from cubecast.pipeline.messages import RunMessages
+from cubecast.pipeline.order import disorder, holes, sequence_rows, sequences_of, unsound_headers
 from cubecast.pipeline.passes import Judgement, Plan, run_pass
-from cubecast.pipeline.reading import PLAIN
 from cubecast.pipeline.replay import replayed_rows
 from cubecast.pipeline.rows import Rows
 from cubecast.pipeline.subscriptions import pack_one
-from cubecast.pipeline.total_order import disorder, holes, sequence_rows, sequences_of
 
 TOPIC = struct(run=INT, topic=TEXT)
 TELLING = ["run", "topic", "findings", "lost", "heard_publisher", "heard_counter", "damage", "refusal"]

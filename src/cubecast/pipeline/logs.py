@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cubecast.pipeline.findings import Finding, finding_rows
+from cubecast.pipeline.findings import Finding, finding_rows, occasions
 from cubecast.pipeline.messages import TopicMessages
-from cubecast.pipeline.premises import occasions
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import (
     Contradiction,

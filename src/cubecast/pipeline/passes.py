@@ -17,8 +17,7 @@ from pyspark.sql.types import StructType
 
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import ROW
-from cubecast.pipeline.layout import Chunk, Piece, scattered, tasks
-from cubecast.pipeline.reading import UnreadableFile, read_chunk
+from cubecast.pipeline.layout import Chunk, Piece, UnreadableFile, read_chunk, scattered, tasks
 from cubecast.pipeline.rows import Rows, rows_of
 
 Judgement: TypeAlias = Callable[[Rows], list[dict[str, Any]]]

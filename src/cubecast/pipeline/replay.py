@@ -10,7 +10,6 @@ from cubecast.pipeline.examine import Examination, altered, created
 from cubecast.pipeline.findings import Finding, finding_rows
 from cubecast.pipeline.logs import continues
 from cubecast.pipeline.messages import RunMessages, TopicMessages
-from cubecast.pipeline.places import Places
 from cubecast.pipeline.rows import CODE, Ints, Log, Rows
 from cubecast.pipeline.subscriptions import (
     Subscription,
@@ -21,7 +20,7 @@ from cubecast.pipeline.subscriptions import (
     unpack,
     within,
 )
-from cubecast.pipeline.view import View
+from cubecast.pipeline.view import Places, View
 from cubecast.trace.schema import Kind
 
 # The quick check of a subscription: proves at array speed that nothing is wrong, or says that it cannot.

@@ -1,7 +1,7 @@
 """Finds runs on disk and reads their headers: what is to be judged, before a single row is read.
 
-A directory with a `run.json` is one run; any other directory is searched for such directories below it. The header
-is read here and not with the writer's own code: the judge shares the schema with what it judges, nothing else.
+A directory with a `run.json` is one run; any other directory is searched for such directories below it. The header is
+read here and not with the writer's own code: the judge shares the schema with what it judges, nothing else.
 """
 
 import json
@@ -21,6 +21,13 @@ from cubecast.trace.schema import (
     WELL_FORMED,
     is_readable,
 )
+
+
+def require_new(directory: Path) -> None:
+    """Asked before a long computation, not after it."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise BadInput(f"{directory} exists and is not an empty directory; name another one for the results")
+
 
 CHECKABLE = (*WELL_FORMED, *PROPERTIES)
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -13,7 +13,7 @@ from cubecast import __version__
 from cubecast.errors import BadInput
 from cubecast.experiments.comparison.compare import COMPARISON
 from cubecast.experiments.reproduction import REPRODUCTION_SUFFIX
-from cubecast.experiments.sweep.results import About, read_results
+from cubecast.experiments.sweep.store import About, read_results
 from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.verdict import Verification
 from cubecast.report.document import Section, page, require_drawing, write_page

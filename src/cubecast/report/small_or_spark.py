@@ -14,8 +14,7 @@ from cubecast.pipeline.metrics.in_memory.measure import measure_in_memory
 from cubecast.pipeline.metrics.measure import measure_runs
 from cubecast.pipeline.metrics.results import Metrics
 from cubecast.pipeline.metrics.source import measurable, read_headers
-from cubecast.pipeline.outputs import require_new
-from cubecast.pipeline.staging import Run, checked_properties, find_runs
+from cubecast.pipeline.staging import Run, checked_properties, find_runs, require_new
 from cubecast.pipeline.verdict import Verification
 from cubecast.pipeline.verify import verify
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cubecast.experiments.sweep.results import About, means
+from cubecast.experiments.sweep.store import About, means
 from cubecast.report import plots
 from cubecast.report.document import Grid, Part, Picture, Section
 from cubecast.report.tables import COMPARED, compared

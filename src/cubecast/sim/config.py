@@ -1,9 +1,12 @@
-"""One simulation as data: validated once, written into the trace header, enough to repeat the run."""
+"""One simulation as data: validated once, written into the trace header, enough to repeat the run. Every random choice
+comes from its seed.
+"""
 
 import json
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from math import inf
+from random import Random
 from typing import Any
 
 from cubecast.errors import BadInput
@@ -84,3 +87,13 @@ class SimConfig:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+# Independent random streams per concern, all derived from one seed.
+#
+# Changing how many numbers one concern draws (say, a new fault) leaves every other concern's draws as they were.
+
+
+def stream(seed: int, *concern: object) -> Random:
+    """Seeding with text goes through SHA-512, so it does not depend on the interpreter's hash seed."""
+    return Random("/".join(map(str, (seed, *concern))))

@@ -12,11 +12,9 @@ from cubecast.protocol.families import FAMILIES, find
 from cubecast.protocol.family import Family
 from cubecast.protocol.inputs import Crosspost
 from cubecast.sim import fault_injection, workload
-from cubecast.sim.config import SimConfig
-from cubecast.sim.delays import parse_delay
+from cubecast.sim.config import SimConfig, stream
 from cubecast.sim.faults import parse_faults
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.network import Network, parse_delay
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import Coming, Contacts, begin_subscribed, machines, parse_churn, parse_roles
 from cubecast.sim.statistics import report

@@ -10,8 +10,8 @@ from cubecast.errors import BadInput
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.family import Family, Seat, Setup
+from cubecast.sim.config import stream
 from cubecast.sim.lives import MachineFactory
-from cubecast.sim.randomness import stream
 from cubecast.sim.world import World
 
 Contacts = dict[NodeId, tuple[NodeId, ...]]

@@ -10,8 +10,7 @@ import pytest
 
 from cubecast.check import Verdict
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
-from cubecast.experiments.live_faults.run import Outcome, judged, run_schedule
-from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule, draw
+from cubecast.experiments.live_faults.run import Accident, Fault, LiveSchedule, Outcome, draw, judged, run_schedule
 from cubecast.net.node.input_log import replay_all
 
 

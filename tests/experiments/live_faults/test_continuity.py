@@ -9,8 +9,7 @@ import pytest
 from cubecast.check import Verdict
 from cubecast.experiments.live_faults.cluster import ClusterConfig, LiveCluster
 from cubecast.experiments.live_faults.recorded import Record, judge, load
-from cubecast.experiments.live_faults.run import Happening, judged
-from cubecast.experiments.live_faults.schedule import Accident, Fault, LiveSchedule
+from cubecast.experiments.live_faults.run import Accident, Fault, Happening, LiveSchedule, judged
 
 PATIENCE = 1.0
 RATE = 60.0

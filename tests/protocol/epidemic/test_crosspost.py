@@ -10,15 +10,15 @@ from cubecast.errors import BadInput, LocalProtocolError, RemoteProtocolError
 from cubecast.experiments.stan.universes import matched
 from cubecast.experiments.swarm import swarm
 from cubecast.ids import MessageId
-from cubecast.pipeline.workloads.matched import Shape
+from cubecast.pipeline.workloads.synthetic import Shape
 from cubecast.protocol.effects import Deliver, Published, Send
 from cubecast.protocol.epidemic import stan_overlay
 from cubecast.protocol.epidemic.crosspost import Crossposted, CrosspostFlood, SimpleFlood
 from cubecast.protocol.epidemic.stan import StanParameters
 from cubecast.protocol.epidemic.stan_packets import Flooded, Gone
 from cubecast.sim.config import SimConfig
-from cubecast.sim.kernels.crosspost import flood, make_flood
 from cubecast.sim.kernels.stan import Overlays
+from cubecast.sim.kernels.stan_kernel import flood, make_flood
 from cubecast.sim.run import simulate, simulate_to_memory
 from cubecast.trace.reader import Trace
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.epto.draws import draw
+from cubecast.experiments.epto.point import draw
 from cubecast.protocol.effects import Deliver, Gap, Send
 from cubecast.protocol.epidemic.epto import ROUND, Epto
 from cubecast.protocol.epidemic.epto_parameters import Clock, EptoParameters, Expired, Rule

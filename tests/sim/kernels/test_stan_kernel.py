@@ -5,7 +5,7 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.experiments.stan.universes import grid, matched
-from cubecast.pipeline.workloads.matched import Shape
+from cubecast.pipeline.workloads.synthetic import Shape
 from cubecast.protocol.effects import Send
 from cubecast.protocol.epidemic import stan_overlay
 from cubecast.protocol.epidemic.stan import ROUND, Stan, StanParameters

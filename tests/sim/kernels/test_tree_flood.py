@@ -7,9 +7,8 @@ import pytest
 
 from cubecast.errors import BadInput
 from cubecast.protocol.families import find
-from cubecast.sim.delays import Constant
 from cubecast.sim.kernels.tree_flood import Messages, TreeFlood
-from cubecast.sim.network import Network
+from cubecast.sim.network import Constant, Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import begin_subscribed, machines
 from cubecast.sim.world import World

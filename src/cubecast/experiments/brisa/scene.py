@@ -12,9 +12,8 @@ from typing import Any
 from cubecast.ids import NodeId
 from cubecast.protocol.effects import Deliver, Effects
 from cubecast.protocol.families import find
-from cubecast.sim.delays import Delay
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.config import stream
+from cubecast.sim.network import Delay, Network
 from cubecast.sim.scenario import Coming, Contacts, machines
 from cubecast.sim.world import World
 from cubecast.wire.codec import codec_of

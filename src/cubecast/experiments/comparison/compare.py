@@ -16,10 +16,9 @@ from cubecast.ids import MessageId, NodeId
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Family
 from cubecast.sim import fault_injection
-from cubecast.sim.delays import parse_delay
+from cubecast.sim.config import stream
 from cubecast.sim.faults import parse_faults
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.network import Network, parse_delay
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import begin_subscribed, machines
 from cubecast.sim.statistics import report, summary

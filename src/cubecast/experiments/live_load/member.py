@@ -7,8 +7,7 @@ from typing import Any
 from cubecast.addresses import Address
 from cubecast.api.client import Client
 from cubecast.api.message import Batch
-from cubecast.experiments.live_load.load import Load
-from cubecast.experiments.live_load.talker import MOST_AT_ONCE, Talker
+from cubecast.experiments.live_load.load import MOST_AT_ONCE, Load, Talker
 from cubecast.net.links.loop import run
 from cubecast.net.live_node import LiveNode
 from cubecast.net.settings.config import NodeConfig

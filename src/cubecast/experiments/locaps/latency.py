@@ -10,8 +10,7 @@ from typing import Any
 from cubecast.experiments.parallel import Runner
 from cubecast.ids import NodeId
 from cubecast.protocol.families import find
-from cubecast.sim.delays import Constant
-from cubecast.sim.network import Network
+from cubecast.sim.network import Constant, Network
 from cubecast.sim.recorder import Recorder
 from cubecast.sim.scenario import machines
 from cubecast.sim.world import World

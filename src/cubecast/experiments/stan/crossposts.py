@@ -5,8 +5,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cubecast.experiments.stan.universes import Universe
-from cubecast.sim.kernels.crosspost import flood, make_flood
 from cubecast.sim.kernels.stan import Overlays
+from cubecast.sim.kernels.stan_kernel import flood, make_flood
 
 MESSAGES = 10
 """Per topic."""

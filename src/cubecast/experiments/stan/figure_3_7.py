@@ -12,9 +12,8 @@ from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.point import GRID_ROUNDS, TTL, average, setting, universe_of
 from cubecast.protocol.families import find
-from cubecast.sim.delays import parse_delay
-from cubecast.sim.network import Network
-from cubecast.sim.randomness import stream
+from cubecast.sim.config import stream
+from cubecast.sim.network import Network, parse_delay
 from cubecast.sim.scenario import machines
 from cubecast.sim.world import World
 from cubecast.wire.codec import codec_of

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from cubecast.errors import BadInput
 from cubecast.experiments.stan.spark_rounds import Rounds, run_rounds
-from cubecast.pipeline.outputs import require_new
+from cubecast.pipeline.staging import require_new
 from cubecast.pipeline.workloads.table import number_table, read_table, require_members
 from cubecast.sim.kernels.stan_metrics import MEASURES
 

@@ -17,7 +17,7 @@ from cubecast.experiments.claims import claim
 from cubecast.experiments.ledger import Finding
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.universes import SHAPES
-from cubecast.pipeline.workloads.matched import LEAST_MEMBERS, LIKE, Shape, population, topic_sizes
+from cubecast.pipeline.workloads.synthetic import LEAST_MEMBERS, LIKE, Shape, population, topic_sizes
 
 SEEDS = {"W8": 20, "W7": 100}
 PAGES, USERS = 715_710 // 40, 2_015_060 // 40

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cubecast.errors import BadInput
-from cubecast.pipeline.workloads.matched import LIKE, Shape, members_of_topics, power_law
+from cubecast.pipeline.workloads.synthetic import LIKE, Shape, members_of_topics, power_law
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from cubecast.experiments.sweep.kinds import Figures, PointKind
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Setup
 from cubecast.sim.config import SimConfig
-from cubecast.sim.delays import parse_delay
 from cubecast.sim.faults import parse_faults
+from cubecast.sim.network import parse_delay
 from cubecast.sim.run import simulate, simulate_to_directory
 from cubecast.sim.workload import parse_workload
 

@@ -10,10 +10,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from cubecast.pipeline.metrics import tables
-from cubecast.pipeline.metrics.headers import Header
-from cubecast.pipeline.metrics.results import Metrics, metrics_of
-from cubecast.pipeline.metrics.source import measurable, read_events, read_headers, require_pages
-from cubecast.pipeline.metrics.summary import describe, histogram, quantiles
+from cubecast.pipeline.metrics.results import Metrics, describe, histogram, metrics_of, quantiles
+from cubecast.pipeline.metrics.source import Header, measurable, read_events, read_headers, require_pages
 from cubecast.pipeline.metrics.traffic import traffic
 from cubecast.pipeline.staging import Run, find_runs
 

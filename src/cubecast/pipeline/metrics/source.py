@@ -2,10 +2,11 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,10 +15,53 @@ from pyspark.sql import functions as F
 
 from cubecast.errors import TraceError
 from cubecast.pipeline.layout import file_footer
-from cubecast.pipeline.metrics.headers import Header, header_of
 from cubecast.pipeline.metrics.journeys import is_named
 from cubecast.pipeline.staging import Run
 from cubecast.trace.schema import COLUMN_NAMES, COLUMNS, CONTENTS, LISTS, MESSAGE_IDS, MOST_COUNTED, NODE_IDS, RUN_FILE
+
+_TRANSMISSION = ("transmission_time", "transmission")
+
+
+class Header(NamedTuple):
+    run: str
+    protocol: str
+    seed: int | None
+    clock_unit: str
+    setting: str
+    """Protocol, nodes and parameters as text: equal for runs that differ only in their seed."""
+    transmission_time: float | None
+    """Service time of a node's output queue, if the run had such a thing."""
+    queued_control: bool = True
+    """Whether control packets wait in that queue too."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def header_of(info: Mapping[str, Any]) -> Header:
+    """From the content of `run.json`."""
+    parameters = {key: value for key, value in dict(info.get("parameters") or {}).items() if key != "seed"}
+    setting = {"protocol": info["protocol"], "nodes": info.get("nodes"), **parameters}
+    return Header(
+        run=info["run"],
+        protocol=info["protocol"],
+        seed=info.get("seed"),
+        clock_unit=info.get("clock_unit") or "",
+        setting=json.dumps(setting, sort_keys=True, default=str),
+        transmission_time=_transmission_time(parameters),
+        queued_control=parameters.get("queued_control", True) is not False,
+    )
+
+
+def _transmission_time(parameters: Mapping[str, Any]) -> float | None:
+    """Stated directly or among the parameters of the network; nothing else is guessed."""
+    network = parameters.get("network")
+    for place in (parameters, network if isinstance(network, Mapping) else {}):
+        for name in _TRANSMISSION:
+            if isinstance(value := place.get(name), int | float) and value > 0:
+                return float(value)
+    return None
+
 
 _SPARK_TYPES = {
     "string": "string",

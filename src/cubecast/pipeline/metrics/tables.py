@@ -14,26 +14,27 @@ from cubecast.pipeline.metrics.latency import (
     completion_latency,
     hops,
     latencies,
-    vector_sizes,
-)
-from cubecast.pipeline.metrics.queues import (
-    LOADS,
-    balance,
-    in_flight_per_node,
-    load_per_node,
-    output_queue,
-    queue_per_node,
-    queue_values,
-    transit_times,
-    transits,
-)
-from cubecast.pipeline.metrics.subscriptions import (
     publication_packets,
     publications,
     subscription_counts,
     subscription_latencies,
+    vector_sizes,
 )
-from cubecast.pipeline.metrics.traffic import COUNTS, arrivals_by_outcome, packet_sizes, unwanted
+from cubecast.pipeline.metrics.traffic import (
+    COUNTS,
+    LOADS,
+    arrivals_by_outcome,
+    balance,
+    in_flight_per_node,
+    load_per_node,
+    output_queue,
+    packet_sizes,
+    queue_per_node,
+    queue_values,
+    transit_times,
+    transits,
+    unwanted,
+)
 
 PER_NODE: Final = (
     *(*LOADS, "deliveries", "queue_mean", "queue_joined_mean", "queue_max"),

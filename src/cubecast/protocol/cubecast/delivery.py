@@ -9,7 +9,7 @@ from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.copies import Copy
 from cubecast.protocol.cubecast.vocabulary import Dependency, Life, Start, mask_from
 from cubecast.protocol.effects import Cut, Deliver, Gap, Observe
-from cubecast.protocol.order.pending import PendingBuffer
+from cubecast.protocol.order import PendingBuffer
 
 Exists = Callable[[Life, Counter], bool]
 

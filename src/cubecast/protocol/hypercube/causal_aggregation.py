@@ -35,8 +35,7 @@ from cubecast.protocol.hypercube.causal_packets import (
 )
 from cubecast.protocol.hypercube.subscribers import Broadcast
 from cubecast.protocol.hypercube.topology import children
-from cubecast.protocol.order.pending import PendingBuffer
-from cubecast.protocol.order.vector_clock import zero
+from cubecast.protocol.order import PendingBuffer, zero
 from cubecast.protocol.parameters import parameter
 
 ROOT: NodeId = 0

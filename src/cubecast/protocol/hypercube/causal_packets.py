@@ -13,8 +13,7 @@ from cubecast.errors import BadInput, RemoteProtocolError
 from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.contract import Carried, Packet
 from cubecast.protocol.effects import Deliver, Effects, Published
-from cubecast.protocol.order.pending import PendingBuffer
-from cubecast.protocol.order.vector_clock import zero
+from cubecast.protocol.order import PendingBuffer, zero
 
 HEADER_BYTES = 20
 SOURCE_BYTES = 2

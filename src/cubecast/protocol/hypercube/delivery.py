@@ -10,8 +10,7 @@ from cubecast.ids import Counter, Incarnation, MessageId, NodeId
 from cubecast.protocol.effects import Cut, Effects
 from cubecast.protocol.hypercube.packets import Pub
 from cubecast.protocol.masks import ids_of
-from cubecast.protocol.order.barrier import CausalBarrier, Groups
-from cubecast.protocol.order.pending import PendingBuffer
+from cubecast.protocol.order import CausalBarrier, Groups, PendingBuffer
 
 
 class FirstReception(Enum):

@@ -14,7 +14,7 @@ from cubecast.ids import Counter, MessageId, NodeId
 from cubecast.protocol.contract import Packet
 from cubecast.protocol.effects import Deliver
 from cubecast.protocol.hypercube.topology import MAX_DIMENSION
-from cubecast.protocol.order.barrier import Groups, grouped
+from cubecast.protocol.order import Groups, grouped
 
 MOST_SOURCES = 1 << MAX_DIMENSION
 """Sources become bits of masks."""

@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 
 from cubecast.pipeline.metrics import tables
-from cubecast.pipeline.metrics.headers import Header
 from cubecast.pipeline.metrics.in_memory import traffic
 from cubecast.pipeline.metrics.in_memory.events import (
     buffers,
@@ -20,8 +19,8 @@ from cubecast.pipeline.metrics.in_memory.events import (
     publication_packets,
     read_rows,
 )
-from cubecast.pipeline.metrics.results import Metrics, metrics_of
-from cubecast.pipeline.metrics.summary import NORMAL_QUANTILE, PERCENTILES
+from cubecast.pipeline.metrics.results import NORMAL_QUANTILE, PERCENTILES, Metrics, metrics_of
+from cubecast.pipeline.metrics.source import Header
 from cubecast.pipeline.staging import Run
 
 

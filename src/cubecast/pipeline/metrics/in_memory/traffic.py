@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cubecast.pipeline.metrics.in_memory.events import ABSENT, carries_publication, known, of_kind, remote
-from cubecast.pipeline.metrics.queues import LOADS
+from cubecast.pipeline.metrics.traffic import LOADS
 from cubecast.trace.schema import Kind
 
 _ROUNDING = 1e-6
