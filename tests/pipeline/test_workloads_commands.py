@@ -83,10 +83,15 @@ def test_bad_input_is_one_line_and_exit_code_two(spark, tmp_path: Path) -> None:
         (("universe", log, "--out", tmp_path / "b"), "has no column user"),
         (("universe", log, "--out", full), "not an empty directory"),
         (("universe", log, "--seeds", 0, "--out", tmp_path / "c"), "at least one seed topic"),
+        (
+            ("universe", log, "--user", "who", "--item", "what", "--least", 2, "--out", tmp_path / "empty"),
+            "log.csv: the universe is empty: of the topics that 100 seeds lead to none has 2 subscribers",
+        ),
         (("synthetic", "--users", 0, "--out", tmp_path / "d"), "users must be at least 1"),
         (("synthetic", "--conf", "nonsense", "--out", tmp_path / "e"), "is not KEY=VALUE"),
     ):
         done = run(*arguments)
         assert done.exit_code == 2, arguments
-        assert complaint in done.stderr
+        assert complaint in done.stderr.replace("\n", " ")
         assert "Traceback" not in done.stderr
+    assert not (tmp_path / "empty").exists(), "what failed is in nobody's way"

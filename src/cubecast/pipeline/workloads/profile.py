@@ -1,5 +1,6 @@
 """A workload from beginning to end, and in numbers: sizes, degree distributions, correlation of topics."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -220,9 +221,15 @@ def build_universe(
     pairs = read_log(spark, log)
     attempts = range(seed, seed + candidates)
     kept = seed if candidates <= 1 else median_size(universe_size(pairs.found, rules, one) for one in attempts).seed
-    found = profile(write_subscriptions(universe(pairs.found, rules, kept), out), seed)
+    inside = write_subscriptions(universe(pairs.found, rules, kept), out)
     pairs.release()
-    return kept, pairs.skipped, found
+    if inside.isEmpty():
+        shutil.rmtree(out)  # the same place may be asked for again
+        raise BadInput(
+            f"{log.path}: the universe is empty: of the topics that {rules.seeds} seeds lead to none has "
+            f"{rules.least_subscribers} subscribers; lower --least or raise --seeds"
+        )
+    return kept, pairs.skipped, profile(inside, seed)
 
 
 def build_synthetic(spark: SparkSession, model: GridModel, seed: int, out: Path) -> Profile:
