@@ -63,6 +63,24 @@ def test_who_is_refused_leaves_no_journal(tmp_path):
     run(main())
 
 
+def test_an_id_whose_process_has_just_ended_is_asked_for_again(monkeypatch):
+    """Its link to the one that is asked may take a moment longer: a restart does not end there."""
+
+    async def main():
+        founder = LiveNode(NodeConfig(**FAST))
+        await founder.start()
+        node, held = founder.place.node ^ 1, iter([True, True])
+        founder.life.directory.learn([Place(node, 4, b"earlier one", free_addresses(1)[0])])
+        monkeypatch.setattr(founder.life.directory, "_is_held", lambda place: place.node != node or next(held, False))
+        second = LiveNode(NodeConfig(join=(founder.address,), node=node, **FAST))
+        await second.start()
+        assert (second.place.node, second.place.incarnation) == (node, 5)
+        await second.close()
+        await founder.close()
+
+    run(main())
+
+
 @pytest.mark.parametrize("wrong", [{"join": (Address("no..host", 1),)}, {"listen": Address("no..host", 0)}])
 def test_what_is_no_host_is_bad_input(wrong):
     async def main():

@@ -175,7 +175,8 @@ class Directory:
             if known is not None and known.incarnation >= LAST_INCARNATION:
                 return Refused(f"id {wanted} has lived all its incarnations; take another one", retry=False)
             if known is not None and self._is_held(known):
-                return Refused(f"id {wanted} is in use by the node at {known.address}", retry=False)
+                reason = f"id {wanted} is in use by the node at {known.address}"
+                return Refused(reason, retry=True, newest_incarnation=known.incarnation)
             return self._reserve(now, instance, wanted)
         if self.draws_ids:
             return Refused("who joins this cluster draws an id itself; run the same version everywhere", retry=False)

@@ -106,7 +106,7 @@ async def _ask_members(
     secure: Dialling | None,
     attempts: int = ATTEMPTS,
 ) -> Admission:
-    problem, is_silent = "", False
+    problem, is_silent, is_taken = "", False, False
     request = JoinRequest(
         MAGIC, OLDEST_VERSION, VERSION, config.cluster, instance, config.node, attempt, config.signature
     )
@@ -126,6 +126,7 @@ async def _ask_members(
                 return Admission(node, max(incarnation, remembered + 1), answer.dimension, answer.places)
             if isinstance(answer, Refused):
                 problem, is_silent = f"{member} refuses: {answer.reason}", False
+                is_taken = answer.newest_incarnation != UNHEARD_OF  # perhaps by a process that has just ended
                 if not answer.retry:
                     raise BadInput(problem)
         if hopeless == len(members):
@@ -134,4 +135,4 @@ async def _ask_members(
             await asyncio.sleep(PAUSE * (turn + 1))
     if is_silent:
         raise Unreachable(problem + advice(members[-1], problem))
-    raise NotReady(problem)
+    raise BadInput(problem) if is_taken else NotReady(problem)
