@@ -273,7 +273,7 @@ class Meter:
             case Observe("discard"):
                 self.discarded += 1
             case Observe("suspect", _, _, peer):
-                self._notice("suspected", peer, "held faulty: its incarnation takes part no more")
+                self._notice("suspected", peer, "its incarnation takes part no more")
             case Gap(topic, missing, reason):
                 self.gaps += 1
                 self.missing += len(missing)

@@ -5,6 +5,8 @@ import { idOf, shortId } from "./ids.js";
 import { cubeLayout, differingBits, overlayLayout, smallestDistance, treeLayout, wayTo } from "./layout.js";
 
 const LARGEST_RADIUS = 21;
+/** Width of a digit, in sizes of its letters. */
+const DIGIT = 0.62;
 const WORDS = {
   self: "this node",
   alive: "alive",
@@ -165,7 +167,8 @@ export class CubeDrawing {
     group.style.transform = `translate(${place.x}px, ${place.y}px)`;
     set(group.children[0], { r: radius + Math.min(5, radius / 3) });
     set(group.children[1], { r: radius });
-    group.children[2].style.fontSize = radius < 6 ? "0" : `${Math.min(16, Math.max(7.5, radius * 0.9))}px`;
+    const fits = (1.5 * radius) / (DIGIT * shortId(member.node).length);
+    group.children[2].style.fontSize = radius < 6 ? "0" : `${Math.max(7.5, Math.min(16, radius * 0.9, fits))}px`;
     write(group.children[3], `node ${member.node} (${stateName(member.state)}) at ${member.address}`);
     // When the page first showed it, by the page's own clock.
     if (isNew) performance.mark(`node ${member.node} ${member.state}`);
