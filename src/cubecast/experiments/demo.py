@@ -160,7 +160,7 @@ def run_demo(
     say("checking the trace, and a damaged copy of it, with the reference checker")
     checked = {name: check_directory(path).to_json() for name, path in traces.items()}
     say("verifying the same traces with the second judge, measuring, drawing the report")
-    verified, measured = _verify_and_measure(traces, master, conf, directory / REPORT)
+    verified, measured = _verify_and_measure(traces, master, conf, directory / REPORT, f"cubecast demo --seed {seed}")
     return {
         "seed": seed,
         **talk,
@@ -198,7 +198,7 @@ def _damage(original: Path, copy: Path, seed: int) -> None:
 
 
 def _verify_and_measure(
-    traces: dict[str, Path], master: str | None, conf: Iterable[tuple[str, str]], report: Path
+    traces: dict[str, Path], master: str | None, conf: Iterable[tuple[str, str]], report: Path, command: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Each trace's verdict, and the metrics of the true one, which the report is about."""
     from cubecast.pipeline.session import LIGHT_JVM
@@ -210,7 +210,7 @@ def _verify_and_measure(
     both = verify_traces(list(traces.values()), None, spark, _quietly)
     verified = {Path(one.run.directory).name: Verification((one,), both.wall_seconds) for one in both.runs}
     metrics = measure_traces([traces[TRACE]], spark, _quietly)
-    write_trace_report("cubecast: the demonstration", verified[TRACE], metrics, report)
+    write_trace_report("cubecast: the demonstration", verified[TRACE], metrics, report, command)
     return {name: one.to_json() for name, one in verified.items()}, metrics.to_json()["runs"][0]
 
 

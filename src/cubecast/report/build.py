@@ -84,9 +84,10 @@ def build_report(directory: Path, out: Path, spark: SparkIfAsked, tell: Tell) ->
     }
 
 
-def write_trace_report(title: str, verification: Verification, metrics: Metrics, out: Path) -> None:
-    """Of traces that were judged and measured already."""
-    write_page(out, page(title, _trace_sections(verification, metrics), f"Made by cubecast {__version__}"))
+def write_trace_report(title: str, verification: Verification, metrics: Metrics, out: Path, command: str) -> None:
+    """Of traces that were judged and measured already; `command` makes them again."""
+    origin = f"Made by cubecast {__version__} with: {command}"
+    write_page(out, page(title, _trace_sections(verification, metrics), origin))
 
 
 def _trace_sections(verification: Verification, metrics: Metrics) -> list[Section]:
