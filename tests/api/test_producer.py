@@ -7,7 +7,7 @@ import pytest
 from cubecast import Node, connect
 from cubecast.api.producer import Producer, publish_once
 from cubecast.errors import BadInput, Closed, Fenced, OutcomeUnknown
-from cubecast.log.numbered import HEADER
+from cubecast.log.index import HEADER
 from support.running import run
 
 COUNT = 300

@@ -6,14 +6,23 @@ import pytest
 
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort, find_experiment
-from cubecast.experiments.vcube_ps import multiple_topics, single_publisher, subscriber_churn
 from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, run_kernel, run_point
+from cubecast.experiments.vcube_ps.publishers import findings_of_one
+from cubecast.experiments.vcube_ps.topics import (
+    TOPICS_MESSAGES,
+    explanations_of_topics,
+    findings_of_topics,
+    measure_of_topics,
+    of_the_longest_run,
+    run_of_churn,
+    series_of_topics,
+)
 
 VALUES = (lambda one: one["reception_latency"]["mean"], lambda one: one["queue_groups"][1])
 
 
 def test_one_publication_costs_what_is_printed():
-    findings = list(single_publisher.findings(here, [1, 2]))
+    findings = list(findings_of_one(here, [1, 2]))
     assert [finding.claim.name for finding in findings if not finding.within] == []
     assert len(findings) == 6
 
@@ -45,9 +54,9 @@ def test_the_kernel_has_the_queues_and_latencies_of_the_machines(system):
 
 def test_churn_has_false_positives_and_a_root_that_cannot_follow():
     fast = {"subscribers": 500, "session": 3_000.0, "time": 2_000.0, "seed": 1}
-    own = subscriber_churn.run({"system": "vcube-ps", **fast, "session": 6_000.0, "time": 1_000.0})
-    single = subscriber_churn.run({"system": "srpt", **fast})
-    calm = subscriber_churn.run({"system": "srpt", **fast, "session": None})
+    own = run_of_churn({"system": "vcube-ps", **fast, "session": 6_000.0, "time": 1_000.0})
+    single = run_of_churn({"system": "srpt", **fast})
+    calm = run_of_churn({"system": "srpt", **fast, "session": None})
     assert own["false"] > 0
     assert single["latency"] > 1.2 * calm["latency"]
 
@@ -56,17 +65,17 @@ def latencies_by_hand(function, points):
     """With popular topics 10 % more for VCube-PS in short runs and 20 % in the longest; for SRPT in one run of two."""
     for point in points:
         more = 0.1 if point["system"] == "vcube-ps" else 0.5 * (point["seed"] == 2)
-        if point["system"] == "vcube-ps" and point["messages"] == multiple_topics.MESSAGES:
+        if point["system"] == "vcube-ps" and point["messages"] == TOPICS_MESSAGES:
             more = 0.2
         yield {"latency": 100 * (1 + more * (point["zipf"] > 0)), "wait": 0.0}
 
 
 def test_popular_topics_cost_vcube_ps_a_mean_over_runs_of_all_lengths():
-    measured = multiple_topics.measure(latencies_by_hand, [1, 2])
-    ours = {finding.claim.name: finding.ours for finding in multiple_topics.findings(measured)}
+    measured = measure_of_topics(latencies_by_hand, [1, 2])
+    ours = {finding.claim.name: finding.ours for finding in findings_of_topics(measured)}
     assert ours == pytest.approx({"PS-F510-srpt": 25.0, "PS-F510-ps": 12.5})
-    assert [finding.ours for finding in multiple_topics.of_the_longest_run(measured)] == pytest.approx([20.0])
-    drawn = multiple_topics.series(measured)
+    assert [finding.ours for finding in of_the_longest_run(measured)] == pytest.approx([20.0])
+    drawn = series_of_topics(measured)
     assert drawn["messages"] == [256, 1024, 4096, 16384]
     assert drawn["latency from the request on, vcube-ps Zipf"] == pytest.approx([110, 110, 110, 120])
-    assert not multiple_topics.explanations(measured)["PS-F510-srpt"].holds(25.0), "shorter pauses cost as much here"
+    assert not explanations_of_topics(measured)["PS-F510-srpt"].holds(25.0), "shorter pauses cost as much here"

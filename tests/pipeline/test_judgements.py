@@ -82,7 +82,7 @@ def large_paths(monkeypatch) -> None:
     """As if every trace were too large for one block, and worth pruning."""
     for name in ("causality", "claims"):
         monkeypatch.setattr(f"cubecast.pipeline.{name}.CELLS_AT_ONCE", 1)
-    monkeypatch.setattr("cubecast.pipeline.prune.CHECKS_WORTH_SAVING", 0)
+    monkeypatch.setattr("cubecast.pipeline.assemble.CHECKS_WORTH_SAVING", 0)
 
 
 @pytest.mark.parametrize("seed", range(2))

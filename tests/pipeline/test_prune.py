@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from bench.synthetic_traces import Fault, Shape, node_table
 
-from cubecast.pipeline import prune as pruning
+from cubecast.pipeline import assemble as pruning
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
 from cubecast.pipeline.findings import batch_of
 from cubecast.pipeline.frames import LOG

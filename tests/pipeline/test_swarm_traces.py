@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cubecast.check.mutate import MUTATORS
-from cubecast.pipeline import causality, layout, order, prune
+from cubecast.pipeline import assemble, causality, layout, order
 from cubecast.pipeline import verify as verifying
 from cubecast.protocol.families import FAMILIES
 from cubecast.sim.config import stream
@@ -28,7 +28,7 @@ def tiny_blocks(monkeypatch):
         monkeypatch.setattr(module, "CELLS_AT_ONCE", 40)
     monkeypatch.setattr(layout, "ROWS_PER_CHUNK", 50)
     monkeypatch.setattr(layout, "ROWS_PER_TASK", 100)
-    monkeypatch.setattr(prune, "CHECKS_WORTH_SAVING", 0)
+    monkeypatch.setattr(assemble, "CHECKS_WORTH_SAVING", 0)
     monkeypatch.setattr(verifying, "ROWS_PER_BATCH", 500)
 
 

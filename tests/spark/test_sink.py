@@ -7,7 +7,7 @@ import pytest
 
 from cubecast import sync
 from cubecast.errors import BadInput
-from cubecast.log.numbered import HEADER
+from cubecast.log.index import HEADER
 from cubecast.spark import register
 from cubecast.spark.options import write_options
 from cubecast.spark.sink import TopicStream

@@ -24,7 +24,7 @@ from cubecast.addresses import Address
 from cubecast.api.envelope import seal
 from cubecast.errors import BadInput, Closed, CubecastError, Fenced, OutcomeUnknown, Unreachable
 from cubecast.headers import HeaderValue
-from cubecast.log.numbered import HEADER, stamp
+from cubecast.log.index import HEADER, stamp
 from cubecast.net.gateway.client import ClientPort
 from cubecast.net.links.login import NOTHING, Login
 from cubecast.net.port.chunks import pieces

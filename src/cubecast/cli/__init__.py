@@ -29,11 +29,11 @@ main = CubecastGroup(
             "demo": Command("cubecast.cli.demo", "Live nodes, two judges, a report: all of it, once.", "report"),
             "bench": Command("cubecast.cli.bench", "A live cluster under load, every delivery checked.", "lab"),
             "sim": Command("cubecast.cli.sim", "Simulate a protocol once, deterministically.", "lab"),
-            "protocols": Command("cubecast.cli.protocols", "The protocols: promises, parameters, packets."),
+            "protocols": Command("cubecast.cli.sim", "The protocols: promises, parameters, packets."),
             "swarm": Command("cubecast.cli.swarm", "Seeded fault schedules, every promise checked.", "lab"),
             "check": Command("cubecast.cli.verify", "The reference checker's verdict on a trace.", "lab"),
             "verify": Command("cubecast.cli.verify", "The Spark verdict on traces.", "spark"),
-            "metrics": Command("cubecast.cli.metrics", "Latency, traffic, queues and load of traces.", "spark"),
+            "metrics": Command("cubecast.cli.report", "Latency, traffic, queues and load of traces.", "spark"),
             "workload": Command("cubecast.cli.workload", "Subscription workloads from logs, or made up.", "spark"),
             "sweep": Command("cubecast.cli.sweep", "A grid of parameters times seeded runs.", "spark"),
             "reproduce": Command(

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from cubecast.errors import DamagedLog, Forgotten
 from cubecast.ids import MessageId, Topic
+from cubecast.log.index import last_numbers
 from cubecast.log.load import missing_runs
-from cubecast.log.numbered import last_numbers
 from cubecast.log.record import Broken, Cut, Entry, Mark, Record, Run, decode_entry, decode_frame
 from cubecast.log.schema import DATABASE, UNREADABLE, open_to_read
 from cubecast.log.segments import SegmentReader, segment_path

@@ -19,11 +19,24 @@ from pathlib import Path
 from cubecast.errors import BadInput, DamagedLog
 from cubecast.ids import Topic
 from cubecast.log.damage import lost_batches
-from cubecast.log.index import INSTEAD, Account, Hole, Index, Row, enter, prepare, row_of, source_row, topic_row
+from cubecast.log.index import (
+    INSTEAD,
+    Account,
+    Hole,
+    Index,
+    Numbers,
+    Row,
+    enter,
+    enter_numbers,
+    numbers_in,
+    prepare,
+    row_of,
+    source_row,
+    topic_row,
+)
 from cubecast.log.load import Held, LoggedTopic, load, newest_of
 from cubecast.log.marks import Marks, Witness, read_witness
 from cubecast.log.marks import prepare as prepare_marks
-from cubecast.log.numbered import Numbers, enter_numbers, numbers_in
 from cubecast.log.record import decode_entry
 from cubecast.log.schema import DATABASE, MARKS, UNREADABLE, open_to_write, set_aside
 from cubecast.log.segments import (

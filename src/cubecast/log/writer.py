@@ -18,9 +18,8 @@ from time import monotonic
 from typing import TypeAlias
 
 from cubecast.ids import Topic
-from cubecast.log.index import Hole, Index
+from cubecast.log.index import Hole, Index, numbers_in
 from cubecast.log.marks import Marks
-from cubecast.log.numbered import numbers_in
 from cubecast.log.pending import Gathered
 from cubecast.log.record import Damage, Entry, Record, entry_of
 from cubecast.log.segments import Placed, Segments

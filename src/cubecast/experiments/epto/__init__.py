@@ -1,1 +1,1 @@
-"""EpTO, epidemic total order: thesis of M. Matos, §5.3, one file per figure."""
+"""EpTO, epidemic total order: thesis of M. Matos, §5.3."""

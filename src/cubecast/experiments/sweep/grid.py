@@ -133,10 +133,10 @@ def digest_of(parameters: Parameters) -> str:
 NAMED: dict[str, str] = {
     "causal-aggregation": "cubecast.experiments.causal_aggregation.reproduce:CHAPTER",
     "causal-aggregation-readings": "cubecast.experiments.causal_aggregation.reproduce:ALL_READINGS",
-    "vcube-ps-publishers": "cubecast.experiments.vcube_ps_sweeps:PUBLISHERS",
-    "vcube-ps-publishers-large": "cubecast.experiments.vcube_ps_sweeps:PUBLISHERS_LARGE",
-    "vcube-ps-subscribers": "cubecast.experiments.vcube_ps_sweeps:SUBSCRIBERS",
-    "vcube-ps-subscriber-share": "cubecast.experiments.vcube_ps_sweeps:SUBSCRIBER_SHARE",
+    "vcube-ps-publishers": "cubecast.experiments.vcube_ps.publishers:PUBLISHERS",
+    "vcube-ps-publishers-large": "cubecast.experiments.vcube_ps.publishers:PUBLISHERS_LARGE",
+    "vcube-ps-subscribers": "cubecast.experiments.vcube_ps.publishers:SUBSCRIBERS",
+    "vcube-ps-subscriber-share": "cubecast.experiments.vcube_ps.publishers:SUBSCRIBER_SHARE",
 }
 """Name → module:attribute. Loaded when asked for, so that listing the names imports nothing."""
 

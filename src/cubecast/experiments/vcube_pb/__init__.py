@@ -1,1 +1,1 @@
-"""VCube-PB against a fixed tree: de Araujo et al., SBRC 2017, §6, one file per figure."""
+"""VCube-PB against a fixed tree: de Araujo et al., SBRC 2017, §6."""

@@ -8,15 +8,33 @@ from cubecast.experiments.claims import claims_of
 from cubecast.experiments.ledger import Explanation, Finding, Ledger
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
-from cubecast.experiments.vcube_ps import (
-    broker_trees,
-    many_publishers,
-    message_order,
-    multiple_topics,
-    several_publishers,
-    single_publisher,
-    subscriber_churn,
-    table_5_1,
+from cubecast.experiments.vcube_ps.publishers import (
+    FITTED,
+    PRINTED,
+    TABLE_5_1_NODES,
+    explanations_of_many,
+    explanations_of_table_5_1,
+    findings_of_many,
+    findings_of_one,
+    findings_of_order,
+    findings_of_several,
+    findings_of_table_5_1,
+    measure_of_many,
+    measure_of_several,
+    measure_of_table_5_1,
+    series_of_several,
+)
+from cubecast.experiments.vcube_ps.topics import (
+    PER_MINUTE,
+    explanations_of_churn,
+    explanations_of_topics,
+    findings_of_brokers,
+    findings_of_churn,
+    findings_of_topics,
+    measure_of_churn,
+    measure_of_topics,
+    of_the_longest_run,
+    series_of_topics,
 )
 
 RUNS, QUICK_RUNS = 40, 3
@@ -41,10 +59,10 @@ def reproduce(effort: Effort, runner: Runner) -> Reproduction:
     runs = effort.runs or (QUICK_RUNS if effort.quick else RUNS)
     seeds = range(effort.seed, effort.seed + runs)
     order = range(effort.seed, effort.seed + ORDER_RUNS)
-    alone = list(single_publisher.findings(runner, seeds))
+    alone = list(findings_of_one(runner, seeds))
     read, printed = _Part(), _Part()
-    read.findings += message_order.findings(runner, order, message_order.FITTED)
-    printed.findings += message_order.findings(runner, order, message_order.PRINTED)
+    read.findings += findings_of_order(runner, order, FITTED)
+    printed.findings += findings_of_order(runner, order, PRINTED)
     _load(effort, runner, seeds, read, queued_control=False)
     _load(effort, runner, seeds, printed, queued_control=True)
     if not effort.quick:
@@ -71,30 +89,30 @@ class _Part:
 
 
 def _load(effort: Effort, runner: Runner, seeds: Sequence[int], part: _Part, *, queued_control: bool) -> None:
-    several = several_publishers.measure(runner, seeds, queued_control=queued_control)
-    part.findings += several_publishers.findings(several)
+    several = measure_of_several(runner, seeds, queued_control=queued_control)
+    part.findings += findings_of_several(several)
     if not effort.quick:
         some = seeds[:PRINTED_RUNS] if queued_control else seeds
-        lengths = table_5_1.measure(runner, some, queued_control=queued_control)
-        part.explanations |= table_5_1.explanations(lengths)
-        part.findings += table_5_1.findings(lengths)
-        several[table_5_1.NODES] = lengths
-    part.series["Figure 5.8a"] = several_publishers.series(several)
+        lengths = measure_of_table_5_1(runner, some, queued_control=queued_control)
+        part.explanations |= explanations_of_table_5_1(lengths)
+        part.findings += findings_of_table_5_1(lengths)
+        several[TABLE_5_1_NODES] = lengths
+    part.series["Figure 5.8a"] = series_of_several(several)
 
 
 def _long(runner: Runner, seeds: Sequence[int], read: _Part, printed: _Part) -> None:
     """What takes minutes."""
-    contended = many_publishers.measure(runner, seeds)
-    read.explanations |= many_publishers.explanations(contended)
-    read.findings += many_publishers.findings(contended)
-    topics = multiple_topics.measure(runner, seeds)
-    read.explanations |= multiple_topics.explanations(topics)
-    read.findings += multiple_topics.findings(topics)
-    read.series["Figure 5.10"] = multiple_topics.series(topics)
-    printed.findings += multiple_topics.of_the_longest_run(topics)
-    churn = subscriber_churn.measure(runner, seeds[0])
-    read.explanations |= subscriber_churn.explanations(churn)
-    read.findings += subscriber_churn.findings(churn)
-    rare = subscriber_churn.measure(runner, seeds[0], subscriber_churn.PER_MINUTE)
-    printed.findings += subscriber_churn.findings(rare)
-    read.findings += broker_trees.findings(runner, seeds[:BROKER_RUNS], publishers=PUBLISHERS)
+    contended = measure_of_many(runner, seeds)
+    read.explanations |= explanations_of_many(contended)
+    read.findings += findings_of_many(contended)
+    topics = measure_of_topics(runner, seeds)
+    read.explanations |= explanations_of_topics(topics)
+    read.findings += findings_of_topics(topics)
+    read.series["Figure 5.10"] = series_of_topics(topics)
+    printed.findings += of_the_longest_run(topics)
+    churn = measure_of_churn(runner, seeds[0])
+    read.explanations |= explanations_of_churn(churn)
+    read.findings += findings_of_churn(churn)
+    rare = measure_of_churn(runner, seeds[0], PER_MINUTE)
+    printed.findings += findings_of_churn(rare)
+    read.findings += findings_of_brokers(runner, seeds[:BROKER_RUNS], publishers=PUBLISHERS)

@@ -7,8 +7,7 @@ from cubecast.errors import BadInput, Closed, CubecastError, NotDurable, NotKept
 from cubecast.ids import MessageId, NodeId, Topic
 from cubecast.log.history import History
 from cubecast.net.node.channels import Channels, Host
-from cubecast.net.node.durable.producers import Producers
-from cubecast.net.node.durable.recorder import Recorder
+from cubecast.net.node.durable.recorder import Producers, Recorder
 from cubecast.net.node.publishing import PublishingSide
 from cubecast.net.node.subscribing import SubscribingSide
 from cubecast.net.node.subscriptions import Subscriptions
