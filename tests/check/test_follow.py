@@ -1,5 +1,6 @@
 """Verdicts on journals that grow: at any moment those of the checker on the same rows, and the same witness."""
 
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -11,6 +12,7 @@ from cubecast.check.follow import journals
 from cubecast.check.follow.follower import Follower
 from cubecast.check.mutate import MUTATORS, Study
 from cubecast.check.verdict import Verdict
+from cubecast.trace.event import RunInfo
 from cubecast.trace.reader import Trace
 from support.growing_journals import Growing
 from support.model_traces import clean_trace
@@ -110,6 +112,20 @@ def test_what_a_run_ends_with_is_judged_when_it_ended(tmp_path):
     standing = follower.look()
     assert standing.decided_at_the_end
     assert [one.promise for one in standing.violations][:1] == ["P3"]
+
+
+def test_another_life_that_delivers_again_is_reported(tmp_path):
+    """Each life by itself delivers what nearly every delivery is, the publisher's next line."""
+
+    def life(incarnation):
+        begins = [["start", 0.0, incarnation], ["subscribe", 0.0, "t"], ["subscribed", 0.0, "t", []]]
+        return [*begins, ["deliver", 2.0, "t", 0, 0, 1, 1, [5]], ["crash", 3.0]]
+
+    published = [["start", 0.0, 0], ["publish", 1.0, "t", 1, 1, [], [5]]]
+    for name, lines in (("00000-00000", published), ("00001-00000", life(0)), ("00001-00001", life(1))):
+        (tmp_path / f"node-{name}-aaaaaaaa.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    standing = Follower([tmp_path], RunInfo("two lives", "cubecast", ("P2", "P10"))).look()
+    assert place(standing.violations[0]) == ("P10", 1, 1, 3, "t")
 
 
 def test_what_is_remembered_does_not_grow(tmp_path):

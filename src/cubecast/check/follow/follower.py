@@ -1,5 +1,6 @@
 """Verdicts on a run that goes on. Each holds up to a frontier: how far every node's journal was read and understood."""
 
+import gc
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -108,15 +109,7 @@ class Follower:
 
     def look(self) -> Standing:
         """Read what is there by now; as far as causes are there, it is judged."""
-        certifier, has_news = self._certifier, False
-        while True:
-            pieces = list(self._journals.new_lines())
-            for node, lines in pieces:
-                certifier.add(node, lines)
-            certifier.run()
-            has_news = has_news or bool(pieces)
-            if not pieces:
-                break
+        certifier, has_news = self._certifier, self._read()
         stuck = [one for one in certifier.nodes.values() if one.waits_for is not None]
         self._stuck_since = (self._stuck_since or monotonic()) if stuck and not has_news else None
         overdue = self._stuck_since is not None and monotonic() - self._stuck_since >= self._patience
@@ -127,6 +120,21 @@ class Follower:
         if self._journals.have_ended and not stuck and not has_news:
             self._judge_the_end()
         return self._standing(stuck if overdue else [])
+
+    def _read(self) -> bool:
+        """All that is new, piece by piece, and whether there was anything."""
+        collecting, has_news = gc.isenabled(), False
+        gc.disable()  # a million lists and no cycles: collections would take most of the time of reading
+        try:
+            while pieces := list(self._journals.new_lines()):
+                has_news = True
+                for node, lines in pieces:
+                    self._certifier.add(node, lines)
+                self._certifier.run()
+        finally:
+            if collecting:
+                gc.enable()
+        return has_news
 
     def _examine(self, topics: set[str]) -> None:
         """Closely, unless nothing was said since the last time."""

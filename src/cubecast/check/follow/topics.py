@@ -41,6 +41,16 @@ class FollowedMessage:
     """Without holes, in the order of their counters."""
     failed: list[tuple[int, int]] = field(default_factory=list)
 
+    def line(self, first: int) -> Line | None:
+        """The one that begins with this counter or contains it; where every line is one message, without a search."""
+        lines = self.lines
+        if not lines:
+            return None
+        place = first - lines[0].first
+        if not (0 <= place < len(lines) and lines[place].first == first):
+            place = bisect_right(lines, first - 1, key=_LAST)
+        return lines[place] if place < len(lines) else None
+
     def between(self, after: int, upto: int) -> list[Line]:
         """Those with messages behind `after`, up to `upto`; found by halving, because a slow reader makes them many."""
         begin = bisect_right(self.lines, after, key=_LAST)
