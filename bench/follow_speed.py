@@ -1,6 +1,7 @@
 """How many rows a second `verify --follow` looks at, and whether what it remembers stays flat.
 
     python -m bench.follow_speed --nodes 8 --rows 5000000 --batch 32
+    python -m bench.follow_speed --rows 1000000 --batch 1            what nodes write at low rates
     python -m bench.follow_speed --rows 100000000 --looks 100        a long run
 
 Journals of a healthy cluster grow piece by piece and are followed. The yardstick, in the same run: reading and parsing
@@ -9,6 +10,7 @@ following and reading are one thread each.
 """
 
 import argparse
+import gc
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -73,6 +75,7 @@ def main() -> None:
                 f"{resident_sizes()[os.getpid()] / 2**20:6.0f} MiB resident",
                 flush=True,
             )
+        gc.disable()  # as the follower reads
         journals, began = Journals([directory]), process_time()
         while list(journals.new_lines()):
             pass

@@ -111,6 +111,8 @@ def test_a_judge_whose_node_is_gone_says_that_it_does_not_know(tmp_path):
 def test_what_to_judge_has_to_be_said(tmp_path):
     for words in ((), ("--follow", tmp_path, "--node", "127.0.0.1:1"), ("--node", "127.0.0.1:1")):
         assert "say --follow --node HOST:PORT" in complaint("verify", *words)
+    for words in (("--out", tmp_path / "out"), ("--master", "local[2]")):
+        assert "leaves verdict.json beside the journals" in complaint("verify", "--follow", tmp_path, *words)
     with running_node() as node:
         assert "serves no HTTP; start it with --http" in complaint("verify", "--follow", "--node", node.address)
     with running_node("--http", "127.0.0.1:0") as node:

@@ -125,3 +125,22 @@ def test_a_stream_begins_at_a_time(tmp_path):
         query = Query(since=datetime.fromtimestamp(at - 1e-4, UTC).isoformat())
         query.batch(node.address)
     assert payloads(query) == Counter(range(10, 30))
+
+
+def test_a_batch_waits_for_enough_rows_or_long_enough(tmp_path):
+    def stream(delay: str) -> LogStream:
+        words = {"topics": "t", "pollSeconds": "0", "minRowsPerBatch": "10", "maxDelay": delay}
+        return LogStream(read_options({**words, "nodes": node.address}))
+
+    with running_node("--data", tmp_path, "--log", ">") as node:
+        publish(node, 0, 6)
+        patient, hasty, bounded = stream("3600"), stream("0"), stream("3600")
+        bounded.prepareForTriggerAvailableNow()
+        start = {"t": {"log": patient._ends(None)["t"].log_id, "from": 1, "next": 1, "cut": {}}}
+        assert patient.latestOffset(start, ReadAllAvailable()) == start
+        for other in (hasty, bounded):
+            assert other.latestOffset(start, ReadAllAvailable())["t"]["next"] == 7
+        publish(node, 6, 10)
+        assert patient.latestOffset(start, ReadAllAvailable())["t"]["next"] == 11
+        for one in (patient, hasty, bounded):
+            one.stop()

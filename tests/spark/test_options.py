@@ -28,6 +28,8 @@ GOOD = {"nodes": "127.0.0.1:1", "topics": "a"}
         ({**GOOD, "topics": "a,b", "since": "7"}, "belongs to one topic"),
         ({**GOOD, "rowsPerPartition": "0"}, "1 or more"),
         ({**GOOD, "maxRowsPerBatch": "many"}, "1 or more"),
+        ({**GOOD, "minRowsPerBatch": "few"}, "1 or more"),
+        ({**GOOD, "minRowsPerBatch": "9", "maxRowsPerBatch": "8"}, "at most as many as maxRowsPerBatch, 8"),
         ({**GOOD, "pollSeconds": "soon"}, "number of seconds"),
     ],
 )
@@ -56,3 +58,18 @@ def test_water_filling_gives_short_topics_all_and_the_others_alike():
         assert sum(admitted.values()) == min(most, sum(backlog.values())), f"seed {seed}"
         cut_short = [admitted[topic] for topic in backlog if admitted[topic] < backlog[topic]]
         assert not cut_short or max(admitted.values()) - min(cut_short) <= 1, f"seed {seed}"
+
+
+def test_beside_a_hot_topic_no_others_lag_grows():
+    """999 topics get a message now and then; batches hold a little more than comes, and the hot one catches up."""
+    draw, idle = random.Random(1), [f"idle.{number}" for number in range(999)]
+    backlog = {"hot": 1_000_000, **dict.fromkeys(idle, 0)}
+    for _ in range(100):
+        before = backlog["hot"]
+        backlog["hot"] += 8_000
+        for topic in draw.sample(idle, 500):
+            backlog[topic] += 1
+        for topic, many in water_filling(backlog, 10_000).items():
+            backlog[topic] -= many
+        assert max(backlog[topic] for topic in idle) == 0
+        assert backlog["hot"] < before

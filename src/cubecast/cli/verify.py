@@ -117,6 +117,10 @@ def verify(
         raise BadInput(f"{out} exists; name another directory for the witnesses")
     if bool(directories) == bool(where["nodes"]) or (where["nodes"] and not follow):
         raise BadInput("name the directories of traces, or of journals with --follow; or say --follow --node HOST:PORT")
+    if follow and (master is not None or conf or out is not None):
+        raise BadInput(
+            "--follow judges in this process and leaves verdict.json beside the journals: no Spark, no --out"
+        )
     if follow:
         with _mirror(where) if where["nodes"] else nullcontext() as mirror:
             places = directories if mirror is None else (mirror.directory,)

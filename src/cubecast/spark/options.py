@@ -28,7 +28,7 @@ SECRETS = {"tlsCa": "tls_ca", "tlsCert": "tls_cert", "tlsKey": "tls_key", "token
 CONNECTION = ("nodes", "cluster", *SECRETS, "keyFile", "principal")
 READING = (
     *("topics", "pattern", "since", "where", "columns", "failOnDataLoss", "maxDelay"),
-    *("rowsPerPartition", "maxRowsPerBatch", "pollSeconds"),
+    *("rowsPerPartition", "minRowsPerBatch", "maxRowsPerBatch", "pollSeconds"),
 )
 WRITING = ("producer", "stageLocation", "checkpointLocation", "patience")
 IGNORED = ("path",)
@@ -66,6 +66,7 @@ class Options:
     fail_on_data_loss: bool
     max_delay: float
     rows_per_partition: int
+    min_rows_per_batch: int
     max_rows_per_batch: int | None
     poll_seconds: float
 
@@ -103,6 +104,10 @@ def read_options(given: Mapping[str, str]) -> Options:
     if "where" in values:
         matching(values["where"])
     rows = values.get("maxRowsPerBatch")
+    most = None if rows is None else _count("maxRowsPerBatch", rows)
+    least = _count("minRowsPerBatch", values.get("minRowsPerBatch", "1"))
+    if most is not None and least > most:
+        raise BadInput(f"minRowsPerBatch: at most as many as maxRowsPerBatch, {most}; {least} is more")
     return Options(
         _access(values),
         tuple(map(check_topic, topics)),
@@ -113,7 +118,8 @@ def read_options(given: Mapping[str, str]) -> Options:
         _truth("failOnDataLoss", values.get("failOnDataLoss", "true")),
         _seconds("maxDelay", values.get("maxDelay", "30")),
         _count("rowsPerPartition", values.get("rowsPerPartition", "250000")),
-        None if rows is None else _count("maxRowsPerBatch", rows),
+        least,
+        most,
         _seconds("pollSeconds", values.get("pollSeconds", "0.5")),
     )
 

@@ -34,6 +34,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
         """Does the query end with what is durable at its beginning?"""
         self._target: dict[str, int] | None = None
         """Those ends."""
+        self._waiting_since: float | None = None
+        """There is something to read since then, and too little for a batch."""
 
     def __getstate__(self) -> dict[str, Any]:
         """For the executors, which open connections of their own."""
@@ -58,6 +60,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
                 )
             end = one.durable if self._target is None else min(one.durable, self._target.get(topic, 0))
             backlog[topic] = max(0, end + 1 - following[topic])
+        if self._is_too_little(sum(backlog.values())):
+            return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         admitted = backlog if most is None else water_filling(backlog, most)
         moved = {
@@ -66,6 +70,17 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
             if many
         }
         return start | moved
+
+    def _is_too_little(self, rows: int) -> bool:
+        """For a batch of its own, yet. A query that ends with what there is takes what there is."""
+        if rows >= self.options.min_rows_per_batch or not rows or self._is_bounded:
+            self._waiting_since = None
+            return False
+        self._waiting_since = self._waiting_since or monotonic()
+        if monotonic() - self._waiting_since < self.options.max_delay:
+            return True
+        self._waiting_since = None
+        return False
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most = self.options.max_rows_per_batch
@@ -76,22 +91,27 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Task]:
         parts: list[Range] = []
+        planned: dict[str, list[str]] = {}
         for topic, place in end.items():
             before = start.get(topic)
-            if before is not None and (before["log"], before["next"]) == (place["log"], place["next"]):
-                continue
+            if before is None or (before["log"], before["next"]) != (place["log"], place["next"]):
+                planned.setdefault(place["log"], []).append(topic)
+        for log_id, topics in planned.items():
             try:
-                self._ends(place["log"])
+                self._ends(log_id)
             except NoSuchLog:
-                parts.append(self._elsewhere(topic, before, place))
-                continue
-            if before is not None and before["log"] != place["log"]:
-                first = self._asking().log_place(topic, publisher_cut(topic, cut_of(before)), timeout=TIMEOUT)
-                parts.append(Range(place["log"], topic, first, place["next"], cut_of(before)))
+                parts += [self._elsewhere(topic, start.get(topic), end[topic]) for topic in topics]
             else:
-                first = before["next"] if before is not None else place["from"]
-                parts.append(Range(place["log"], topic, first, place["next"], left_out(before)))
+                parts += [self._range(topic, start.get(topic), end[topic]) for topic in topics]
         return tasks(parts, self.options.rows_per_partition)
+
+    def _range(self, topic: str, before: Mapping[str, Any] | None, place: Mapping[str, Any]) -> Range:
+        """In the log it was planned with, where the connection is."""
+        if before is not None and before["log"] != place["log"]:
+            first = self._asking().log_place(topic, publisher_cut(topic, cut_of(before)), timeout=TIMEOUT)
+            return Range(place["log"], topic, first, place["next"], cut_of(before))
+        first = before["next"] if before is not None else place["from"]
+        return Range(place["log"], topic, first, place["next"], left_out(before))
 
     def stop(self) -> None:
         if self._client is not None:
