@@ -59,9 +59,7 @@ class Certifier:
 
     def add(self, node: int, lines: Iterable[list[Any]]) -> None:
         """Lines of a journal, in their order: kind, time, and what the kind has."""
-        one = self.nodes.get(node)
-        if one is None:
-            one = self.nodes[node] = Node(node)
+        one = self.nodes.get(node) or self.nodes.setdefault(node, Node(node))
         one.waiting.extend(lines)
         if one.waits_for is None and one.waiting:
             self._ready.append(one)
