@@ -1,12 +1,15 @@
 """Brisa on real connections: messages to everybody in order, also when a member that others are fed by goes."""
 
 import asyncio
+import os
+import signal
 from contextlib import AsyncExitStack
 
 import pytest
 
 import cubecast
 from cubecast.report.live_status import status_tables
+from support.commands import running_node
 from support.running import run, until
 
 SETTINGS = {"protocol": "brisa", "listen": "127.0.0.1:0"}
@@ -105,5 +108,40 @@ def test_a_subscriber_that_does_not_read_holds_up_nobody_and_gets_what_is_kept()
             assert (await numbers(heard, 199))[-1] == 199
             read = await numbers(lazy, 199)
             assert read == list(range(read[0], 200))
+
+    run(main())
+
+
+def test_a_child_that_stands_still_holds_up_nobody_and_goes_on_from_the_buffer():
+    """A process is stopped with connections open: what it is sent fills its link, and its siblings get the rest."""
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            publisher = await stack.enter_async_context(cubecast.Node(**SETTINGS, patience=WAIT))
+            sibling = await stack.enter_async_context(
+                cubecast.Node(**SETTINGS, patience=WAIT, join=[publisher.address])
+            )
+            heard = await stack.enter_async_context(sibling.subscribe("stream"))
+            starting = running_node("--protocol", "brisa", "--join", publisher.address)
+            child = await asyncio.to_thread(stack.enter_context, starting)
+            machine = publisher._live.machine
+            await until(lambda: len(publisher.neighbours) == 2)
+            await publisher.publish("stream", "0")
+            assert await numbers(heard, 0) == [0]
+            (flow,) = machine.flows.values()
+            await until(lambda: child.node in flow.children)
+            os.kill(child.process.pid, signal.SIGSTOP)
+            count = 0
+            while not flow.behind:  # until its link takes nothing more
+                count += 1
+                await publisher.publish("stream", str(count).ljust(100_000))
+            for _ in range(20):
+                count += 1
+                await publisher.publish("stream", str(count).ljust(100_000))
+            assert (await numbers(heard, count))[-1] == count, "its sibling has everything meanwhile"
+            (told,) = (await publisher.status())["streams"]
+            assert told["slow"].keys() == {str(child.node)}
+            os.kill(child.process.pid, signal.SIGCONT)
+            await until(lambda: not flow.behind and flow._known[child.node].have == count + 1)
 
     run(main())
