@@ -9,6 +9,7 @@ import pytest
 
 from cubecast.api.node import Node
 from cubecast.errors import Unreachable
+from cubecast.net.members import joining
 from cubecast.net.members import memory as acquaintances
 from support.cluster import FAST as UNHURRIED
 from support.ports import free_addresses
@@ -136,6 +137,22 @@ def test_a_node_that_nobody_remembers_says_that_no_member_answers(places):
     async def main():
         with pytest.raises(Unreachable, match="no member answers"):
             await places(1).start()
+
+    run(main())
+
+
+def test_a_member_that_never_answers_is_said_to_have_taken_too_long(monkeypatch):
+    async def call(member, request, *, secure):
+        raise TimeoutError
+
+    monkeypatch.setattr(joining, "call", call)
+    monkeypatch.setattr(joining, "PAUSE", 0.0)
+
+    async def main():
+        with pytest.raises(
+            Unreachable, match=r"no member answers at 127\.0\.0\.1:1: it took too long; is a node running"
+        ):
+            await Node(listen="127.0.0.1:0", join=["127.0.0.1:1"]).start()
 
     run(main())
 

@@ -116,7 +116,7 @@ async def _ask_members(
             try:
                 connection, answer = await call(member, request, secure=secure)
             except (OSError, RemoteProtocolError) as error:
-                problem = f"no member answers at {member}: {error or type(error).__name__}"
+                problem = f"no member answers at {member}: {str(error) or 'it took too long'}"
                 hopeless += isinstance(error, RemoteProtocolError)
                 is_silent = isinstance(error, OSError)
                 continue
