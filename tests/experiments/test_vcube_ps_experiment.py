@@ -10,6 +10,7 @@ from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, run_kernel, run_po
 from cubecast.experiments.vcube_ps.publishers import findings_of_one
 from cubecast.experiments.vcube_ps.topics import (
     TOPICS_MESSAGES,
+    explanations_of_churn,
     explanations_of_topics,
     findings_of_topics,
     measure_of_topics,
@@ -53,12 +54,32 @@ def test_the_kernel_has_the_queues_and_latencies_of_the_machines(system):
 
 
 def test_churn_has_false_positives_and_a_root_that_cannot_follow():
-    fast = {"subscribers": 500, "session": 3_000.0, "time": 2_000.0, "seed": 1}
+    fast = {"nodes": 512, "subscribers": 500, "session": 3_000.0, "time": 2_000.0, "seed": 1}
     own = run_of_churn({"system": "vcube-ps", **fast, "session": 6_000.0, "time": 1_000.0})
     single = run_of_churn({"system": "srpt", **fast})
     calm = run_of_churn({"system": "srpt", **fast, "session": None})
     assert own["false"] > 0
     assert single["latency"] > 1.2 * calm["latency"]
+
+
+def crowded(latency: float, wait: float) -> dict:
+    return {"calm": {"latency": 500.0, "wait": 0.5}, "crowded": {"latency": latency, "wait": wait}}
+
+
+@pytest.mark.parametrize(
+    ("wait", "crowd", "explains"),
+    [
+        (0.7, crowded(550.0, 10.2), True),
+        (30.0, crowded(550.0, 10.2), False),
+        (0.7, crowded(900.0, 10.2), False),
+        (0.7, crowded(505.0, 1.0), False),
+    ],
+    ids=["as the waits", "waits are long already", "grows faster than by waits", "nothing waits"],
+)
+def test_a_growth_that_follows_the_waits_explains_one_that_does_not(wait, crowd, explains):
+    explained = explanations_of_churn({"fast": {"wait": wait}}, crowd)["PS-F511b"]
+    assert explained.holds(1.0) is explains
+    assert not explained.holds(1.9), "more than the printed waits make"
 
 
 def latencies_by_hand(function, points):

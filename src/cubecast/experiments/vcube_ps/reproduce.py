@@ -32,6 +32,7 @@ from cubecast.experiments.vcube_ps.topics import (
     findings_of_churn,
     findings_of_topics,
     measure_of_churn,
+    measure_of_crowd,
     measure_of_topics,
     of_the_longest_run,
     series_of_topics,
@@ -49,9 +50,9 @@ PUBLISHERS = 26
 READING = (
     "acknowledgements do not wait in the output queue (subscriptions do); a packet counts itself in the queue it joins "
     "and a leaf of the single tree, which queues its own publication only, counts as having none (Table 5.1); rates of "
-    "churn are per second; what VCube-PS pays for popular topics is a mean over the figure's numbers of messages, from "
-    "the request on; pauses, the deviation of latencies, the length of a run under churn, the numbers of messages of "
-    "Figure 5.10 and the number of publishers of Figure 5.12 are not stated and fitted"
+    "churn are per second, among 4,096 nodes; what VCube-PS pays for popular topics is a mean over the figure's "
+    "numbers of messages, from the request on; pauses, the deviation of latencies, the length of a run under churn, "
+    "the numbers of messages of Figure 5.10 and the number of publishers of Figure 5.12 are not stated and fitted"
 )
 
 
@@ -111,7 +112,7 @@ def _long(runner: Runner, seeds: Sequence[int], read: _Part, printed: _Part) -> 
     read.series["Figure 5.10"] = series_of_topics(topics)
     printed.findings += of_the_longest_run(topics)
     churn = measure_of_churn(runner, seeds[0])
-    read.explanations |= explanations_of_churn(churn)
+    read.explanations |= explanations_of_churn(churn, measure_of_crowd(runner, seeds[0]))
     read.findings += findings_of_churn(churn)
     rare = measure_of_churn(runner, seeds[0], PER_MINUTE)
     printed.findings += findings_of_churn(rare)
