@@ -42,6 +42,11 @@ def test_every_claim_has_a_checked_number_of_a_full_run():
         assert all(known[what] for what in ("commit", "date", "machine", "runs", "cpu_seconds")), experiment
 
 
+@pytest.mark.parametrize(("name", "minutes"), [("full", 60), ("quick", 2)])
+def test_what_was_checked_took_two_cores_no_longer_than_is_said(name, minutes):
+    assert sum(known["cpu_seconds"] for known in checked(name).values()) < 2 * 60 * minutes
+
+
 @pytest.mark.parametrize("experiment", SMALL)
 def test_small_experiments_give_the_checked_numbers(experiment):
     same_again(experiment, checked("quick")[experiment]["rows"], here)

@@ -189,7 +189,7 @@ def bars(
                 if between is not None:
                     axes.plot(between, (place, place), color=INK, linewidth=1.2)
         axes.set_yticks(range(len(labels)), [fill(label, _LABEL_LETTERS) for label in labels], fontsize="small")
-        axes.invert_yaxis()
+        axes.set_ylim(len(labels) - 0.45, -0.55)  # from the top, and no empty rows
         axes.set_xlabel(x_label)
         axes.grid(axis="y", visible=False)
         figure.legend(loc="outside upper left", ncols=len(series))  # nowhere inside is sure to be free
