@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from cubecast.pipeline.agreement import COLUMNS, VECTORS, shortfalls, suspected
 from cubecast.pipeline.assemble import RunSummary, assemble, summaries
-from cubecast.pipeline.circles import in_circles
 from cubecast.pipeline.findings import batch_of, finding_rows
 from cubecast.pipeline.frames import LOG, REPLAYED
 from cubecast.pipeline.judging import Judged
 from cubecast.pipeline.logs import log_rows, waiting_rows
+from cubecast.pipeline.messages import in_circles
 from cubecast.pipeline.order import disorder, holes, sequence_rows, sequences_of, unsound_headers
 from cubecast.pipeline.replay import replayed_rows
 from cubecast.pipeline.rows import Rows, rows_of

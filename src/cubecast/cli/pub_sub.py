@@ -9,9 +9,18 @@ from typing import Any
 import click
 
 from cubecast.api.message import Gap
-from cubecast.cli.client_options import check_filter, client_options, connecting, where_option
+from cubecast.cli.client_options import (
+    Contents,
+    as_json,
+    as_text,
+    check_filter,
+    client_options,
+    connecting,
+    content_options,
+    parsed_headers,
+    where_option,
+)
 from cubecast.cli.common import complain, json_option, print_json, say
-from cubecast.cli.contents import Contents, as_json, as_text, content_options, parsed_headers
 from cubecast.errors import BadInput, HandedOver
 from cubecast.headers import Headers
 from cubecast.net.links.loop import run

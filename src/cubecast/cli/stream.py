@@ -12,8 +12,8 @@ import click
 
 from cubecast.api.message import Gap, Message
 from cubecast.api.node import Node
+from cubecast.cli.client_options import Contents, as_json, as_text, content_options, parsed_headers
 from cubecast.cli.common import complain, json_option, print_json, say
-from cubecast.cli.contents import Contents, as_json, as_text, content_options, parsed_headers
 from cubecast.cli.node import node_options, sources
 from cubecast.errors import BadInput, Closed
 from cubecast.headers import Headers

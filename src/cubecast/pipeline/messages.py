@@ -4,6 +4,7 @@ A message's slot is its place when publishers are sorted and each one's counters
 end: slot = base[publisher] + counter − 1. Whatever was delivered or stated but never published has no slot.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from cubecast.pipeline.causality import HappenedBefore, propagate
 from cubecast.pipeline.rows import Flags, Ints
-from cubecast.pipeline.subscriptions import pack
+from cubecast.pipeline.subscriptions import pack, pack_one
 
 FOREVER = int(np.iinfo(np.int64).max)
 """A cut that excludes everything."""
@@ -151,3 +152,50 @@ class RunMessages:
             return FOREVER
         after = self.before.knows(log_key, subscribed_seq, topic.number[low:high])
         return int(np.argmax(after)) if after.any() else FOREVER
+
+
+# Rows that wait for one another (K0): which of the deliveries that wait are on a circle, and how it runs.
+
+MOST_STEPS = 8
+"""Of a circle, shown in its witness."""
+Row = dict[str, Any]
+
+
+def in_circles(waiting: Sequence[Row], topics: dict[str, TopicMessages]) -> list[Row]:
+    """Rows of `frames.FINDING`, the first delivery of each log that waits: those on a circle, with the circle told.
+
+    Each waits for a publication of one log, so that its way leads into a circle; a log that is only on the way is a
+    bystander and not to blame.
+    """
+    stuck = {(row["node"], row["incarnation"]): row for row in waiting}
+    found: list[Row] = []
+    seen: set[tuple[int, int]] = set()
+    for start in sorted(stuck):
+        way: list[tuple[int, int]] = []
+        log = start
+        while log not in seen:
+            seen.add(log)
+            way.append(log)
+            log = (stuck[log]["source"], stuck[log]["source_incarnation"])
+        if log in way:
+            circle = [stuck[one] for one in way[way.index(log) :]]
+            reason = f"happened-before runs in a circle: {_told(circle, topics)}"
+            found += [row | {"reason": reason} for row in circle]
+    return found
+
+
+def _told(circle: Sequence[Row], topics: dict[str, TopicMessages]) -> str:
+    steps = []
+    for one, before in zip(circle, [circle[-1], *circle[:-1]], strict=True):
+        needed = (before["source"], before["source_incarnation"], before["counter"])
+        seq = _published_at(topics[before["topic"]], *needed)
+        message = (one["source"], one["source_incarnation"], one["counter"])
+        who = f"{one['node']}.{one['incarnation']}"
+        steps.append(f"{who} delivers {message} in row {one['seq']} and publishes {needed} in row {seq}")
+    more = f"; and {len(steps) - MOST_STEPS} more" if len(steps) > MOST_STEPS else ""
+    return "; ".join(steps[:MOST_STEPS]) + more
+
+
+def _published_at(topic: TopicMessages, source: int, incarnation: int, counter: int) -> int:
+    rank = topic.rank(np.array([pack_one(source, incarnation)]))
+    return int(topic.seq[topic.slots(rank, np.array([counter]))[0]])

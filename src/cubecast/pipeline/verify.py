@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from cubecast.pipeline.assemble import RunSummary, assemble, assemble_by_process, summaries
-from cubecast.pipeline.circles import in_circles
 from cubecast.pipeline.continuity import PREMISED, Continuity, account_rows
 from cubecast.pipeline.findings import finding_rows, premises
 from cubecast.pipeline.frames import ACCOUNT, FOUND, LOG
@@ -26,7 +25,7 @@ from cubecast.pipeline.in_memory import InMemory
 from cubecast.pipeline.judging import Judged, OnSpark
 from cubecast.pipeline.layout import PLAIN, pieces
 from cubecast.pipeline.logs import log_rows, waiting_rows
-from cubecast.pipeline.messages import RunMessages
+from cubecast.pipeline.messages import RunMessages, in_circles
 from cubecast.pipeline.passes import Plan
 from cubecast.pipeline.staging import Run, checked_properties, find_runs
 from cubecast.pipeline.verdict import RunVerdict, Verification, judge_run, refuse_run

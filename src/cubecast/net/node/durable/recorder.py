@@ -14,8 +14,7 @@ from cubecast.log.history import History
 from cubecast.log.record import Packed, make_tuple, pack
 from cubecast.log.store import Store
 from cubecast.net.node.durable.catch_up import CatchUp
-from cubecast.net.node.durable.refill import Surroundings
-from cubecast.net.node.durable.repair import Repair
+from cubecast.net.node.durable.refill import Repair, Surroundings
 from cubecast.net.node.durable.replaying import Replay, open_replay
 from cubecast.net.port.port import GapNotice, Logged, Port, ProducerState, PublisherCut, Since, Sink
 from cubecast.net.settings.config import NodeConfig

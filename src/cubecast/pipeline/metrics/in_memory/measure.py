@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cubecast.pipeline.metrics import tables
 from cubecast.pipeline.metrics.in_memory import traffic
-from cubecast.pipeline.metrics.in_memory.events import (
+from cubecast.pipeline.metrics.in_memory.traffic import (
     buffers,
     journeys,
     latencies,
