@@ -77,6 +77,16 @@ def write(directory: Path, shape: Skewed) -> None:
         pq.write_table(table, path, compression="zstd", row_group_size=ROWS_PER_GROUP)
 
 
+def mix(directory: Path) -> None:
+    """The same rows by time, so that every row group has rows of every node, as streams from a cluster write them."""
+    files = sorted(directory.glob("nodes-*.parquet"))
+    rows = pa.concat_tables(pq.read_table(path, schema=ARROW_SCHEMA) for path in files)
+    order = np.argsort(rows.column("time").to_numpy(), kind="stable")
+    pq.write_table(rows.take(order), directory / "mixed.parquet", compression="zstd", row_group_size=ROWS_PER_GROUP)
+    for path in files:
+        path.unlink()
+
+
 def _grouped(values: Any, groups: int) -> list[Any]:
     order = np.argsort(values, kind="stable")
     return np.split(order, np.searchsorted(values[order], np.arange(1, groups)))
