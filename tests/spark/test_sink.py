@@ -9,10 +9,13 @@ from cubecast import sync
 from cubecast.errors import BadInput
 from cubecast.log.index import HEADER
 from cubecast.spark import register
-from cubecast.spark.options import write_options
+from cubecast.spark.logs import read_task
+from cubecast.spark.options import read_options, write_options
 from cubecast.spark.sink import TopicStream
+from cubecast.spark.source import LogReader
 from cubecast.spark.stage import Stage
-from support.commands import running_node
+from support.certificates import certificates
+from support.commands import cubecast, running_node
 
 PATIENCE = 120
 
@@ -122,3 +125,24 @@ def test_a_stage_that_is_gone_is_noticed(node, tmp_path):
     with pytest.raises(BadInput, match="has published on gone before, and its stage is gone"):
         anew.commit([anew.write(iter(rows("gone", 0, 10)))], 0)
     assert len(logged(node, "gone")) == 10
+
+
+def test_files_prove_who_writes_and_who_reads(tmp_path):
+    """Over TLS, with a token: Spark is told paths, and sees no secret."""
+    tls, token = certificates().node, tmp_path / "ann.token"
+    rule = cubecast("token", "new", "ann", "--out", token).stdout
+    (tmp_path / "policy.toml").write_text(rule + 'publish = ["safe"]\nsubscribe = ["safe"]\n')
+    words = ("--tls-cert", tls.cert, "--tls-key", tls.key, "--tls-ca", tls.ca, "--policy", tmp_path / "policy.toml")
+    with running_node("--data", tmp_path / "log", "--log", ">", *words) as node:
+        proof = {"nodes": node.address, "tlsCa": str(tls.ca), "tokenFile": str(token)}
+        sink = TopicStream(
+            write_options({**proof, "stageLocation": str(tmp_path / "stage"), "producer": "ann"}), ["topic", "payload"]
+        )
+        sink.commit([sink.write(iter(rows("safe", 0, 20)))], 0)
+        options = read_options({**proof, "topics": "safe"})
+        (task,) = LogReader(options).partitions()
+        read = [int(one) for batch in read_task(options, task) for one in batch.column("payload").to_pylist()]
+        assert read == list(range(20))
+        unknown = read_options({"nodes": node.address, "tlsCa": str(tls.ca), "topics": "safe"})
+        with pytest.raises(BadInput, match="asks for a token"):
+            LogReader(unknown).partitions()
