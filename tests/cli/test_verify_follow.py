@@ -11,6 +11,7 @@ import pytest
 from cubecast import Node, sync
 from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.effects import Deliver
+from cubecast.report.journals import follow
 from support.commands import complaint, running, running_node
 from support.running import run
 
@@ -106,6 +107,26 @@ def test_a_judge_whose_node_is_gone_says_that_it_does_not_know(tmp_path):
             assert "does not answer, so what it did since is not known" in said["unknown_because"][0]
             with running_node(*words, "--listen", node.address):
                 assert until(command, "VALID")["rows"] >= said["rows"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"), [("cubecast", "VIOLATED"), ("simple-gossip", "VALID"), (None, "VIOLATED")]
+)
+def test_nodes_are_held_to_what_their_protocol_promises(tmp_path, protocol, expected):
+    """An effect before its cause; journals that do not say what their nodes ran are of the users' protocol."""
+    begins = [*([["run", 0.0, protocol]] if protocol else []), ["start", 0.0, 0], ["subscribe", 0.0, "t"]]
+    begins.append(["subscribed", 0.0, "t", []])
+    cause, effect = ["deliver", 1.0, "t", 0, 0, 1, 1, [5]], ["deliver", 2.0, "t", 1, 0, 1, 1, [6]]
+    said = [
+        [["publish", 1.0, "t", 1, 1, [], [5]]],
+        [cause, ["publish", 2.0, "t", 1, 1, [], [6]]],
+        [effect, cause],
+    ]
+    for node, lines in enumerate(said):
+        text = "".join(json.dumps(line) + "\n" for line in [*begins, *lines])
+        (tmp_path / f"node-{node:05d}-00000-aaaaaaaa.jsonl").write_text(text)
+    standing = next(follow([tmp_path], None, 0.0, lambda: None))
+    assert str(standing.verdict) == expected, standing
 
 
 def test_what_to_judge_has_to_be_said(tmp_path):

@@ -161,7 +161,7 @@ def _follow(
 
     said, verdict = "", "UNKNOWN"
     try:
-        for standing in follow(directories, properties, "cubecast", patience, lambda: time.sleep(every), mirror):
+        for standing in follow(directories, properties, patience, lambda: time.sleep(every), mirror):
             verdict = str(standing.verdict)
             text = json.dumps(standing.to_json()) if as_json else line(standing)
             if text != said:

@@ -136,7 +136,6 @@ def collect_journals(directory: Path, out: Path) -> dict[str, Any]:
 def follow(
     directories: Sequence[Path],
     properties: Sequence[str] | None,
-    protocol: str,
     patience: float,
     pause: Callable[[], object],
     mirror: "Mirror | None" = None,
@@ -145,12 +144,13 @@ def follow(
     missing = [one for one in directories if not one.is_dir()]
     if missing:
         raise BadInput(f"{missing[0]} is no directory; name the one the nodes write their journals to (--trace)")
-    promises = tuple(find(protocol).promises if properties is None else properties)
-    info = RunInfo(directories[0].name or "live", protocol, promises, code_version=__version__)
-    follower = Follower(list(directories), info, patience)
+    protocol = None
+    follower = Follower(list(directories), _judged_by(directories, DEFAULT_PROTOCOL, properties), patience)
     while True:
         if mirror is not None:
             run(mirror.fetch())
+        if protocol is None and (protocol := _protocol(directories)) is not None:
+            follower.info = _judged_by(directories, protocol, properties)
         standing = follower.look()
         if mirror is not None:
             doubt(standing, mirror.silent(patience))
@@ -160,6 +160,22 @@ def follow(
         if standing.decided_at_the_end:
             return
         pause()
+
+
+def _protocol(directories: Sequence[Path]) -> str | None:
+    """What the nodes run; None while no journal says it."""
+    named = sorted({name for one in directories if (name := protocol_of(one)) is not None})
+    if len(named) > 1:
+        raise BadInput(f"these are journals of {' and of '.join(named)}; name the directories of one cluster")
+    return named[0] if named else None
+
+
+def _judged_by(directories: Sequence[Path], protocol: str, properties: Sequence[str] | None) -> RunInfo:
+    """Nodes are held to what their own protocol promises."""
+    family = find(protocol)
+    promises = tuple(family.promises if properties is None else properties)
+    name = directories[0].name or "live"
+    return RunInfo(name, family.name, promises, code_version=__version__, measured=family.measured)
 
 
 def doubt(standing: Standing, reasons: Sequence[str]) -> None:

@@ -99,7 +99,7 @@ class Follower:
     """`look` again and again."""
 
     def __init__(self, directories: list[Path], info: RunInfo, patience: float = 5.0) -> None:
-        self._journals, self._info, self._patience = Journals(directories), info, patience
+        self._journals, self.info, self._patience = Journals(directories), info, patience
         self._certifier = Certifier()
         self._violations: dict[tuple[Any, ...], Violation] = {}
         self._examined: dict[str, int] = {}
@@ -142,7 +142,7 @@ class Follower:
         due = [one for one in sorted(topics) if self._examined.get(one) != size]
         if due:
             self._examined |= dict.fromkeys(due, size)
-            self._note(examine(self._journals, self._info, set(due)).violations)
+            self._note(examine(self._journals, self.info, set(due)).violations)
 
     def _note(self, violations: Any) -> None:
         for one in violations:
@@ -152,7 +152,7 @@ class Follower:
 
     def _judge_the_end(self) -> None:
         if self._at_the_end is None and self._certifier.rows <= ROWS_AT_THE_END:
-            report = examine(self._journals, self._info, None)
+            report = examine(self._journals, self.info, None)
             self._note(report.violations)
             self._at_the_end = report.verdict
 
@@ -172,7 +172,7 @@ class Follower:
             reasons.append("the run ended, and something is missing: cubecast verify says what")
         verdict = Verdict.VIOLATED if violations else Verdict.UNKNOWN if reasons else Verdict.VALID
         return Standing(
-            self._info.run,
+            self.info.run,
             verdict,
             certifier.rows,
             sum(topic.size for topic in certifier.topics.values()),
