@@ -80,7 +80,7 @@ def later_incarnations(trace: Trace) -> Trace:
 @pytest.fixture
 def large_paths(monkeypatch) -> None:
     """As if every trace were too large for one block, and worth pruning."""
-    for name in ("causality", "claims"):
+    for name in ("causality", "order"):
         monkeypatch.setattr(f"cubecast.pipeline.{name}.CELLS_AT_ONCE", 1)
     monkeypatch.setattr("cubecast.pipeline.assemble.CHECKS_WORTH_SAVING", 0)
 
