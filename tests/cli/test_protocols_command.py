@@ -27,6 +27,14 @@ def test_the_list_names_every_family_and_its_promises():
     assert [one["name"] for one in json.loads(run("--json").output)["protocols"]] == list(FAMILIES)
 
 
+def test_the_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(output, "width", 80)
+    lines = run().output.splitlines()
+    assert max(map(len, lines)) <= 80 and "…" not in "".join(lines) and len(lines) < 5 * len(FAMILIES)
+    rows = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in lines if line.count("│") == 4}
+    assert {name for name in FAMILIES if rows[name] == "yes"} == {name for name in FAMILIES if find(name).live}
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_one_family_is_shown_with_parameters_packets_and_where_to_read(name: str):
     said, family = run(name).output, find(name)

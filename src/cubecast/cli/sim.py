@@ -145,6 +145,7 @@ def _lines(family: Family) -> list[tuple[str, str]]:
     lines.append(("nodes", f"{size.least} to {size.most}{kind}"))
     if size.roles:
         lines.append(("roles", ", ".join(size.roles)))
+    lines.append(("runs live", "yes" if family.live else "no: in the simulator only"))
     lines.append(("comes to rest", "yes" if _rests(family) else "no: a simulation needs --until"))
     return [*lines, ("described in", family.described)]
 
@@ -166,6 +167,7 @@ def _to_json(family: Family) -> dict[str, Any]:
         "most_nodes": family.population.most,
         "power_of_two": family.population.power_of_two,
         "roles": list(family.population.roles),
+        "live": family.live,
         "rests": _rests(family),
         "described": family.described,
         "parameters": [

@@ -8,8 +8,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cubecast.protocol.family import Family
+from cubecast.protocol.parameters import Parameter
 from cubecast.trace.schema import RUN_FILE
 
 _DISTRIBUTIONS = {
@@ -387,23 +389,29 @@ def partial_notes(directories: Iterable[Path]) -> list[str]:
     return notes
 
 
-_UNITS = {"time": "u.t.; live seconds"}
-
-
 def protocols_table(families: Sequence[Family]) -> Table:
-    table = Table("protocol", "what it is", "promises", "besides, while no process joins or leaves", "measured")
+    """Narrow enough for a terminal: what each promises stands below what it is."""
+    table = Table("protocol", "live", "what it is, and what it promises")
     for one in families:
-        lists = (one.promises, one.static_promises, one.measured)
-        table.add_row(one.name, one.summary, *map(" ".join, lists))
+        lists = {"": one.promises, "while no process joins or leaves ": one.static_promises, "measured ": one.measured}
+        promises = "; ".join(f"{when}{' '.join(names)}" for when, names in lists.items() if names)
+        table.add_row(one.name, "yes" if one.live else "", Text(one.summary).append(f"\n{promises}", "dim"))
     return table
 
 
 def parameters_table(family: Family) -> Table:
-    table = Table("parameter", "default", "live", "takes", "unit", "meaning")
+    table = Table("parameter", "default", "takes", "meaning")
     for one in family.settings.values():
-        unit = _UNITS.get(one.unit, one.unit)
-        table.add_row(one.name, _shown(one.default), _shown(one.live), one.allowed, unit, one.text)
+        simulated, live = (f"{_shown(value)} {unit}".strip() for value, unit in _with_units(one))
+        default = simulated if simulated == live or not family.live else f"{simulated}; live {live}"
+        table.add_row(one.name, default, one.allowed, one.text)
     return table
+
+
+def _with_units(one: Parameter) -> list[tuple[Any, str]]:
+    """Its default simulated and live: time goes in units of its own there."""
+    units = ("u.t.", "s") if one.unit == "time" else (one.unit, one.unit)
+    return list(zip((one.default, one.live), units, strict=True))
 
 
 def _shown(value: Any) -> str:
