@@ -62,7 +62,7 @@ def export(context: click.Context, directory: Path, patterns: tuple[str, ...], p
     if parquet is None:
         problems = export_lines(directory, sys.stdout, patterns)
     else:
-        from cubecast.report.log_export import export_parquet
+        from cubecast.report.log_parquet import export_parquet
 
         with stages(f"writing {parquet}"):
             problems = export_parquet(directory, parquet, patterns)
