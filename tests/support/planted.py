@@ -32,6 +32,7 @@ from support.planted_continuity import (  # noqa: F401 - the table finds all of 
     asked_once,
     claims_from_the_first_message,
     claims_from_the_meeting,
+    claims_of_the_unconfirmed_kept,
     former_topics_left,
     handed_over_at_once,
     lives_that_are_over_untold,

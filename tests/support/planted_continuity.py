@@ -76,6 +76,11 @@ def claims_from_the_meeting() -> AbstractContextManager[object]:
     return patch.object(Continuation, "_meet", lambda self, publisher, since: meet(self, publisher, ()))
 
 
+def claims_of_the_unconfirmed_kept() -> AbstractContextManager[object]:
+    """What a subscription was handed that was never confirmed begins its claims in the next life."""
+    return patch.object(Continuation, "_forget_claims", lambda self: self._write_down(self._progress()))
+
+
 def publisher_not_told() -> AbstractContextManager[object]:
     """What a subscriber names as missing stays with it."""
     return patch.object(Context, "report", lambda self, topic, life, first, last: None)

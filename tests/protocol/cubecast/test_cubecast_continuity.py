@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from cubecast.ids import MessageId
 from cubecast.protocol.cubecast import Cubecast, Parameters
 from cubecast.protocol.cubecast.packets import Hello, Obituary, Settle, Wave, WaveAck, Welcome
@@ -9,6 +11,7 @@ from cubecast.protocol.cubecast.parameters import Timer
 from cubecast.protocol.cubecast.publication_packets import Publication
 from cubecast.protocol.cubecast.vocabulary import Entry, Holding, Life, Member, Reach, Since, Standing, Start, bitmap
 from cubecast.protocol.effects import Deliver, Gap, Send, Subscribed
+from support import planted
 
 ALL = 0b1111
 FOUR = tuple(Standing(node, 0, True) for node in range(4))
@@ -145,6 +148,33 @@ def test_a_process_brings_what_lay_before_its_subscription():
     answers(machine, wave, (1, 2, 3), start=4)
     effects = comes_back(machine)
     assert Reach(1, 0, 3) in last_wave(effects).reached
+
+
+def comes_back_unconfirmed():
+    """Node 0 was handed a message by node 1 and comes back before everybody knew of its subscription; so did node 1,
+    whose next life published once before it knew of it."""
+    machine = node_zero()
+    machine.subscribe(0.0, "t")
+    message, everybody = MessageId(1, 0, 1), bitmap(0b0011)
+    starts = (Start(1, everybody),)
+    publication = Publication(0, (), "t", message, (b"x",), everybody, (), starts, (), 0)
+    assert of(Deliver, machine.on_packet(0.0, 1, publication))
+    effects = machine.on_packet(0.0, 2, Obituary(0, (), 0, bitmap(0b1110), False))
+    nodes = (Standing(0, 1, True), Standing(1, 1, True), *FOUR[2:])
+    for peer in (1, 2, 3):
+        effects += machine.on_packet(0.0, peer, Welcome(peer == 1, (), 1, True, nodes))
+    return machine, answers(machine, last_wave(effects), (1, 2, 3), start=2, reached=(Reach(1, 0, 2),), by={1: 1})
+
+
+@pytest.mark.interpreted
+def test_claims_begin_with_the_life_in_which_the_subscription_was_confirmed():
+    """Named, the end of the life before would claim everything since, and not all of that was for this subscription."""
+    machine, effects = comes_back_unconfirmed()
+    assert of(Subscribed, effects) and named(effects) == []
+    is_over(machine, Life(1, 1), (2, 3))
+    assert tells(machine, 2, (1, 1, 3)) == ([(1, 1, 2), (1, 1, 3)], True), "from the confirmation on"
+    with planted.claims_of_the_unconfirmed_kept():
+        assert named(comes_back_unconfirmed()[1]) == [(1, 0, 2)]
 
 
 def test_what_came_while_a_subscription_was_asked_for_again_is_handed_over():

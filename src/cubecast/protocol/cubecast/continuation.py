@@ -286,7 +286,10 @@ class Continuation:
     def end(self) -> None:
         """Of the incarnation, or of the subscription: keep what it knew."""
         state = self._state
-        self._write_down(self._progress())
+        if self.ledger.is_ready:
+            self._write_down(self._progress())
+        else:
+            self._forget_claims()
         if state.counter:
             self.ledger.learn(state.me, state.counter)
             self.ledger.has_published = True
@@ -306,6 +309,12 @@ class Continuation:
         for entry in self._state.view.entries():
             if not self._context.registry.is_alive(*entry[:2]):
                 self.ledger.note(entry, self._context.by, counter)
+
+    def _forget_claims(self) -> None:
+        """The subscription was never confirmed: its claims begin in a later life, and nothing before that is named."""
+        for life, last in self._progress():
+            self.ledger.learn(life, last)
+        self.ledger.left()
 
     def _write_down(self, progress: list[tuple[Life, Counter]]) -> None:
         for life, last in progress:
