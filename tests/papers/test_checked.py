@@ -15,8 +15,12 @@ from cubecast.experiments.reproduction import EXPERIMENTS, Effort, find_experime
 CHECKED = Path(__file__).parents[2] / "docs" / "papers" / "checked"
 SMALL = ("locaps", "vcube-pb")
 """Whose quick form takes a few seconds."""
-NOT_YET = {"brisa", "stan", "vcube-ps"}
-"""Whose full run has not been written down."""
+NOT_YET = {
+    "brisa": None,
+    "stan": None,
+    "vcube-ps": {"PS-F511a", "PS-F511a-srpt", "PS-F511b", "PS-F511b-fp", "PS-F512"},
+}
+"""Of whose full run nothing has been written down, or not these rows."""
 CLOSE = 1e-6
 """Machines may add in another order."""
 
@@ -36,9 +40,10 @@ def same_again(experiment, rows, runner):
 
 def test_every_claim_has_a_checked_number_of_a_full_run():
     full = checked("full")
-    assert full.keys() == EXPERIMENTS.keys() - NOT_YET
+    assert full.keys() == EXPERIMENTS.keys() - {experiment for experiment, rows in NOT_YET.items() if rows is None}
     for experiment, known in full.items():
-        assert known["rows"].keys() == {claim.name for claim in claims_of(experiment)}, experiment
+        every = {claim.name for claim in claims_of(experiment)}
+        assert known["rows"].keys() == every - (NOT_YET.get(experiment) or set()), experiment
         assert all(known[what] for what in ("commit", "date", "machine", "runs", "cpu_seconds")), experiment
 
 
