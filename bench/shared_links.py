@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cubecast.experiments.stan.crossposts import triplets
+from cubecast.experiments.stan.point import triplets
 from cubecast.experiments.stan.universes import Universe, universe
 from cubecast.pipeline.workloads.synthetic import Shape, population, power_law
 from cubecast.protocol.epidemic.stan_overlay import view_size, weight

@@ -28,8 +28,7 @@ import pyarrow.parquet as pq
 import pyspark
 
 from bench.processes import PeakMemory, own_seconds, resident_sizes
-from cubecast.experiments.stan.overlays import write_overlays
-from cubecast.experiments.stan.spark_rounds import Rounds, divide
+from cubecast.experiments.stan.overlays import Rounds, divide, write_overlays
 from cubecast.experiments.stan.universes import matched
 from cubecast.pipeline.session import spark_session
 from cubecast.pipeline.workloads.synthetic import LIKE, Shape, matched_subscriptions

@@ -5,7 +5,7 @@ import pytest
 from cubecast.experiments.brisa import churn, comparison, structure
 from cubecast.experiments.brisa.reproduce import reproduce
 from cubecast.experiments.brisa.scene import Scene, quantile
-from cubecast.experiments.claims import claims_of
+from cubecast.experiments.ledger import claims_of
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort
 

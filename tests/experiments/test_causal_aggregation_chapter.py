@@ -17,8 +17,7 @@ from cubecast.experiments.causal_aggregation.chapter import (
 )
 from cubecast.experiments.causal_aggregation.point import CHOSEN, PUBLISHED, READINGS, Links, run_point
 from cubecast.experiments.causal_aggregation.reproduce import compare_readings
-from cubecast.experiments.claims import claims_of
-from cubecast.experiments.ledger import Comparison
+from cubecast.experiments.ledger import Comparison, claims_of
 from cubecast.experiments.parallel import here, in_processes
 from cubecast.experiments.reproduction import Effort, find_experiment
 from cubecast.sim.kernels.causal_broadcast import CausalKernel

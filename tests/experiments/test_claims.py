@@ -13,8 +13,7 @@ from click.testing import CliRunner
 import cubecast.experiments
 from cubecast.cli import main
 from cubecast.errors import BadInput
-from cubecast.experiments.claims import claim, claims_of
-from cubecast.experiments.ledger import Comparison
+from cubecast.experiments.ledger import Comparison, claim, claims_of
 from cubecast.experiments.reproduction import EXPERIMENTS, choose, only
 
 ROOM = Path(cubecast.experiments.__file__).parent

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from cubecast.experiments.locaps import figures, hops
 from cubecast.experiments.locaps.latency import leaf, on_binary_tree, subscription_latencies
-from cubecast.experiments.locaps.reproduce import reproduce
+from cubecast.experiments.locaps.reproduce import figure_6_3, findings_of_hops, reproduce
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort
 
@@ -23,11 +22,11 @@ def test_without_covering_the_pivot_is_passed_and_the_claim_fails():
 
 
 def test_a_curve_that_is_off_at_one_point_does_not_hold():
-    figure = figures.figure_6_3(here, 3, 1)
+    figure = figure_6_3(here, 3, 1)
     assert figure.finding().within
     moved = replace(figure, ours={**figure.ours, "LoCaPS": [0.0, 150.0]})
     assert not moved.finding().within and moved.finding().ours == 50
 
 
 def test_the_two_printed_hop_counts():
-    assert [finding.ours for finding in hops.findings(here)] == [12, 4]
+    assert [finding.ours for finding in findings_of_hops(here)] == [12, 4]

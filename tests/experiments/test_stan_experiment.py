@@ -4,22 +4,31 @@ import numpy as np
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.claims import claims_of
+from cubecast.experiments.ledger import claims_of
 from cubecast.experiments.parallel import here
 from cubecast.experiments.reproduction import Effort
-from cubecast.experiments.stan import (
-    figure_3_7,
-    figure_3_8,
-    figure_3_10,
-    figure_3_11,
-    figure_3_12,
-    figure_3_13,
-    figure_3_14,
-    figure_3_15,
-    table_3_1,
+from cubecast.experiments.stan import table_3_1
+from cubecast.experiments.stan.figures import (
+    LOSSES,
+    SETTING,
+    deployed,
+    evolution,
+    findings_of_figure_3_7,
+    findings_of_figure_3_8,
+    findings_of_figure_3_10,
+    findings_of_figure_3_11,
+    findings_of_figure_3_12,
+    findings_of_figure_3_13,
+    findings_of_figure_3_14,
+    findings_of_figure_3_15,
+    runs_of_figure_3_12,
+    runs_of_figure_3_13,
+    runs_of_figure_3_14,
+    settings_of_figure_3_10,
+    settings_of_figure_3_11,
+    settings_of_figure_3_15,
 )
-from cubecast.experiments.stan.crossposts import savings, triplets
-from cubecast.experiments.stan.point import run_settings, setting
+from cubecast.experiments.stan.point import run_settings, savings, setting, triplets
 from cubecast.experiments.stan.reproduce import reproduce
 from cubecast.experiments.stan.table_3_1 import draw_log, extract, log_of
 from cubecast.experiments.stan.universes import SHAPES, grid, matched, universe
@@ -71,38 +80,38 @@ def test_an_empty_universe_is_refused():
 
 
 def test_links_on_the_grid_are_those_of_the_figure():
-    (runs,) = run_settings(here, [figure_3_7.SETTING], range(1, 21))
-    links = figure_3_7.evolution(runs)
+    (runs,) = run_settings(here, [SETTING], range(1, 21))
+    links = evolution(runs)
     assert (links[0], links[-1]) == (pytest.approx(24.7, rel=0.15), pytest.approx(15.1, rel=0.15))
-    assert all(finding.within for finding in figure_3_7.findings(runs))
+    assert all(finding.within for finding in findings_of_figure_3_7(runs))
 
 
 def test_machines_over_planetlabs_delays_take_longer_and_come_to_as_few_links():
     """Rounds begin whenever a process does, and one message in twenty is lost."""
-    abroad = [figure_3_7.deployed({"seed": seed}) for seed in (1, 2)]
-    (here_alone,) = run_settings(here, [figure_3_7.SETTING], range(1, 3))
-    slow, fast = figure_3_7.evolution(abroad), figure_3_7.evolution(here_alone)
+    abroad = [deployed({"seed": seed}) for seed in (1, 2)]
+    (here_alone,) = run_settings(here, [SETTING], range(1, 3))
+    slow, fast = evolution(abroad), evolution(here_alone)
     assert slow[0] == pytest.approx(fast[0], rel=0.05)
     assert slow[1] > fast[1] + 1 and slow[-1] == pytest.approx(fast[-1], rel=0.05)
 
 
 def test_a_finding_outside_its_tolerance_says_so():
     (runs,) = run_settings(here, [setting("grid", rounds=0)], range(1, 4))
-    assert [finding.within for finding in figure_3_7.findings(runs)] == [True, False]
+    assert [finding.within for finding in findings_of_figure_3_7(runs)] == [True, False]
 
 
 def test_loss_slows_down_in_the_order_of_its_rates():
-    settings = figure_3_11.settings("small")
-    runs = dict(zip(figure_3_11.LOSSES, run_settings(here, settings, range(1, 3)), strict=True))
-    final = [figure_3_7.evolution(its)[-2] for its in runs.values()]
+    settings = settings_of_figure_3_11("small")
+    runs = dict(zip(LOSSES, run_settings(here, settings, range(1, 3)), strict=True))
+    final = [evolution(its)[-2] for its in runs.values()]
     assert final == sorted(final) and final[0] < final[-1]
-    (finding,) = figure_3_11.findings("small", runs)
+    (finding,) = findings_of_figure_3_11("small", runs)
     assert finding.ours == pytest.approx(0.93, abs=0.07)
 
 
 def test_printed_rules_lose_processes_and_pins_keep_them():
-    repaired, printed = run_settings(here, figure_3_10.settings("small"), range(1, 3))
-    found = {finding.claim.name: finding for finding in figure_3_10.findings("W8", repaired, printed)}
+    repaired, printed = run_settings(here, settings_of_figure_3_10("small"), range(1, 3))
+    found = {finding.claim.name: finding for finding in findings_of_figure_3_10("W8", repaired, printed)}
     assert found["ST-FIT-W8-reachable"].ours == 100
     assert max(run["final"]["reachable"] for run in printed) < 0.95
     assert found["ST-FIT-W8-weakly"].within
@@ -111,7 +120,7 @@ def test_printed_rules_lose_processes_and_pins_keep_them():
 def test_fewer_improve_where_interests_correlate_less(monkeypatch):
     monkeypatch.setitem(SHAPES, "loose", Shape(1200, 60, 120, 1.8, 300.0, 20, 0.1))
     close, loose = run_settings(here, [setting("small"), setting("loose")], range(1, 2))
-    assert [finding.within for finding in figure_3_8.findings(close, loose)] == [True, True]
+    assert [finding.within for finding in findings_of_figure_3_8(close, loose)] == [True, True]
 
 
 def test_crossposts_save_messages_only_where_topics_share_links():
@@ -125,8 +134,8 @@ def test_crossposts_save_messages_only_where_topics_share_links():
     after = savings(drawn, overlays, np.random.default_rng(1))
     assert before["saving"] < after["saving"]
     assert after["hops"] <= after["hops_apart"]
-    (runs,) = run_settings(here, figure_3_15.settings("small"), range(1, 2))
-    assert [finding.claim.name for finding in figure_3_15.findings("small", runs)] == ["ST-XP", "ST-XP-hops"]
+    (runs,) = run_settings(here, settings_of_figure_3_15("small"), range(1, 2))
+    assert [finding.claim.name for finding in findings_of_figure_3_15("small", runs)] == ["ST-XP", "ST-XP-hops"]
 
 
 def test_newcomers_take_over_links_and_no_view_shrinks():
@@ -147,14 +156,14 @@ def test_newcomers_take_over_links_and_no_view_shrinks():
 
 
 def test_links_after_growth_are_those_of_all_from_the_start():
-    (finding,) = figure_3_13.findings("small", figure_3_13.runs(here, "small", range(1, 2)))
+    (finding,) = findings_of_figure_3_13("small", runs_of_figure_3_13(here, "small", range(1, 2)))
     assert finding.ours == pytest.approx(1, abs=0.05)
 
 
 def test_links_follow_the_number_of_processes_that_come_and_go(monkeypatch):
-    monkeypatch.setattr(figure_3_12, "ROUNDS", 30)
-    done = figure_3_12.runs(here, "small", range(1, 2))
-    found = {finding.claim.name: finding for finding in figure_3_12.findings(done)}
+    monkeypatch.setattr("cubecast.experiments.stan.figures.ROUNDS", 30)
+    done = runs_of_figure_3_12(here, "small", range(1, 2))
+    found = {finding.claim.name: finding for finding in findings_of_figure_3_12(done)}
     assert set(found) == {"ST-CHURN-x1", "ST-CHURN-x4", "ST-CHURN-x16", "ST-CHURN-isolated"}
     assert found["ST-CHURN-isolated"].within
     swings = {factor: max(runs[0]["processes"]) - min(runs[0]["processes"]) for factor, runs in done.items()}
@@ -163,10 +172,10 @@ def test_links_follow_the_number_of_processes_that_come_and_go(monkeypatch):
 
 def test_common_interests_give_fewer_links_and_overlays_that_are_not_whole():
     (stan,) = run_settings(here, [setting("small", measure="fitness")], range(1, 2))
-    greedy = figure_3_14.runs(here, "small", 1)
-    assert [finding.within for finding in figure_3_14.findings(greedy, stan)] == [True, True]
+    greedy = runs_of_figure_3_14(here, "small", 1)
+    assert [finding.within for finding in findings_of_figure_3_14(greedy, stan)] == [True, True]
     assert greedy[0]["reachable"] < 0.1
-    assert not all(finding.within for finding in figure_3_14.findings([_as_greedy(stan[0])], stan))
+    assert not all(finding.within for finding in findings_of_figure_3_14([_as_greedy(stan[0])], stan))
 
 
 def _as_greedy(run):
@@ -198,8 +207,8 @@ def test_the_full_reproduction_has_a_finding_for_every_claim(monkeypatch):
         monkeypatch.setitem(SHAPES, name, SMALL)
     for name, value in (("PAGES", 600), ("USERS", 2000), ("CANDIDATES", 3)):
         monkeypatch.setattr(table_3_1, name, value)
-    monkeypatch.setattr(figure_3_12, "ROUNDS", 20)
-    monkeypatch.setattr(figure_3_7, "RUNS", 1)
+    monkeypatch.setattr("cubecast.experiments.stan.figures.ROUNDS", 20)
+    monkeypatch.setattr("cubecast.experiments.stan.figures.RUNS", 1)
     report = reproduce(Effort(runs=1, quick=False, seed=1), here)
     names = [finding.claim.name for finding in report.ledger.findings]
     assert sorted(names) == sorted(one.name for one in claims_of("stan"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cubecast.errors import BadInput
-from cubecast.experiments.stan.spark_rounds import Rounds, divide, run_rounds
+from cubecast.experiments.stan.overlays import Rounds, divide, run_rounds
 from cubecast.experiments.stan.universes import matched
 from cubecast.pipeline.workloads.synthetic import Shape, matched_subscriptions
 from cubecast.pipeline.workloads.table import number_table

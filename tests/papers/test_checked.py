@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from cubecast.experiments.bootstrap import with_intervals
-from cubecast.experiments.claims import claims_of
+from cubecast.experiments.ledger import claims_of
 from cubecast.experiments.parallel import here, in_processes
 from cubecast.experiments.reproduction import EXPERIMENTS, Effort, find_experiment
 

@@ -11,9 +11,8 @@ from cubecast.log.index import HEADER
 from cubecast.spark import register
 from cubecast.spark.logs import read_task
 from cubecast.spark.options import read_options, write_options
-from cubecast.spark.sink import TopicStream
+from cubecast.spark.sink import Stage, TopicStream
 from cubecast.spark.source import LogReader
-from cubecast.spark.stage import Stage
 from support.certificates import certificates
 from support.commands import cubecast, running_node
 

@@ -6,22 +6,19 @@ from unittest.mock import patch
 
 from cubecast.errors import LocalProtocolError
 from cubecast.ids import MessageId
-from cubecast.protocol.cubecast.announcements import Pieces
 from cubecast.protocol.cubecast.barriers import Barrier
 from cubecast.protocol.cubecast.context import Context
-from cubecast.protocol.cubecast.copies import Copy
+from cubecast.protocol.cubecast.copies import Copy, Destinations
 from cubecast.protocol.cubecast.delivery import Delivery
-from cubecast.protocol.cubecast.destinations import Destinations
-from cubecast.protocol.cubecast.detector import Detector
 from cubecast.protocol.cubecast.dissemination import Dissemination
-from cubecast.protocol.cubecast.interests import OpenInquiry
+from cubecast.protocol.cubecast.interests import OpenInquiry, Subscribing
 from cubecast.protocol.cubecast.joining import Joining
 from cubecast.protocol.cubecast.lifetime import Lifetime
 from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.cubecast.packets import Ask, Settle
 from cubecast.protocol.cubecast.postponing import Postponing, _causes
-from cubecast.protocol.cubecast.settlement import Settlement
-from cubecast.protocol.cubecast.subscribing import Subscribing
+from cubecast.protocol.cubecast.registry import Detector
+from cubecast.protocol.cubecast.settlement import Pieces, Settlement
 from cubecast.protocol.cubecast.topics import TopicState
 from cubecast.protocol.cubecast.views import View
 from cubecast.protocol.effects import Deliver, Published, Send

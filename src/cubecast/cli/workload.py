@@ -177,8 +177,7 @@ def overlays(
     starts: int, every_round: bool, seed: int, as_json: bool, master: str | None, conf: Iterable[tuple[str, str]],
 ) -> None:  # fmt: skip
     """StaN over a subscription TABLE of any size: links before and after, and what the overlays are like."""
-    from cubecast.experiments.stan.overlays import write_overlays
-    from cubecast.experiments.stan.spark_rounds import Rounds
+    from cubecast.experiments.stan.overlays import Rounds, write_overlays
     from cubecast.report.tables import overlays_table
 
     rules = Rounds(rounds, ttl, loss, repair, seed, view, measured, starts, every_round)

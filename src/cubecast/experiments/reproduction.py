@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cubecast.errors import BadInput
-from cubecast.experiments.claims import claims_of
-from cubecast.experiments.ledger import Ledger
+from cubecast.experiments.ledger import Ledger, claims_of
 from cubecast.experiments.parallel import Runner
 
 REPRODUCTION_SUFFIX = ".reproduction.json"

@@ -28,9 +28,9 @@ FAMILIES = {
     "simple-gossip": "cubecast.protocol.epidemic.brisa_family:SIMPLE_GOSSIP",
     "simple-tree": "cubecast.protocol.epidemic.brisa_family:SIMPLE_TREE",
     "tag": "cubecast.protocol.epidemic.brisa_family:TAG",
-    "stan": "cubecast.protocol.epidemic.stan_family:STAN",
-    "crosspost": "cubecast.protocol.epidemic.stan_family:CROSSPOST",
-    "simple-flood": "cubecast.protocol.epidemic.stan_family:SIMPLE_FLOOD",
+    "stan": "cubecast.protocol.epidemic.families:STAN",
+    "crosspost": "cubecast.protocol.epidemic.families:CROSSPOST",
+    "simple-flood": "cubecast.protocol.epidemic.families:SIMPLE_FLOOD",
 }
 
 

@@ -19,8 +19,7 @@ from cubecast.report.plots import (
     styled,
     svg,
 )
-from cubecast.report.story import Story, StoryMark, StoryTree
-from cubecast.report.witness import Moment, WitnessScene
+from cubecast.report.story import Moment, Story, StoryMark, StoryTree, WitnessScene
 
 _MARKS = {"killed": BAD, "suspected": WARN, "gap": THIRD, "joined": GOOD, "left": SECOND}
 MOST_MARKS = 24

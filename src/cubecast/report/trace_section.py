@@ -11,9 +11,8 @@ from cubecast.pipeline.metrics.tables import TIMED
 from cubecast.pipeline.verdict import RunVerdict, Verification
 from cubecast.report import drawings, plots
 from cubecast.report.document import VACUOUS, Grid, Part, Picture, Section, Tile, duration
-from cubecast.report.story import Story, tell_story
+from cubecast.report.story import Story, scene_of, tell_story
 from cubecast.report.tables import COUNTS, DISTRIBUTIONS, OVER_RUNS, PARTS, shown_over_runs
-from cubecast.report.witness import scene_of
 from cubecast.trace.schema import MEANINGS, RUN_FILE
 
 _OCCASIONS: Final = {

@@ -11,8 +11,7 @@ from cubecast.ids import NodeId
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Nemesis
 from cubecast.sim.config import stream
-from cubecast.sim.drawn_faults import draw_faults
-from cubecast.sim.drawn_load import draw_actions, returns
+from cubecast.sim.drawn import draw_actions, draw_faults, returns
 from cubecast.sim.faults import Suspect
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.sequences import draw_settings, play

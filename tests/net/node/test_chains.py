@@ -7,8 +7,8 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.net.node.status import MOST_LINKS, Chains
+from cubecast.protocol.cubecast.family import CubecastInspector
 from cubecast.protocol.cubecast.inspection import describe_held
-from cubecast.protocol.cubecast.inspector import CubecastInspector
 from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.cubecast.parameters import Parameters
 from cubecast.protocol.cubecast.publication_packets import Publication

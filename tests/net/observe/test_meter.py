@@ -6,7 +6,7 @@ import pytest
 
 from cubecast.ids import MessageId
 from cubecast.net.observe.meter import BOUNDS, Histogram, Meter, percentile
-from cubecast.protocol.cubecast.inspector import CubecastInspector
+from cubecast.protocol.cubecast.family import CubecastInspector
 from cubecast.protocol.cubecast.machine import Cubecast
 from cubecast.protocol.cubecast.packets import Ack, Convoy, Part
 from cubecast.protocol.cubecast.parameters import Aggregation, Parameters, Timer

@@ -7,7 +7,7 @@ from typing import Any
 from cubecast.protocol.brokers.locamu import Substrate
 from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.received import Received
-from cubecast.protocol.brokers.ways import Ways
+from cubecast.protocol.brokers.records import Ways
 
 Plant = tuple[type, str, Callable[..., Any]]
 

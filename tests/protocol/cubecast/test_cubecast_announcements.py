@@ -7,10 +7,10 @@ import pytest
 from cubecast.errors import BadInput
 from cubecast.ids import MessageId
 from cubecast.protocol.cubecast import Cubecast, Parameters
-from cubecast.protocol.cubecast.announcements import Pieces, split
 from cubecast.protocol.cubecast.packets import Settle, SettlePart
 from cubecast.protocol.cubecast.parameters import MOST_MESSAGES, Timer
 from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.settlement import Pieces, split
 from cubecast.protocol.cubecast.vocabulary import Holding, Life, Start
 from cubecast.protocol.effects import Gap, Send
 from cubecast.wire.codec import MAX_PACKET_BYTES

@@ -2,7 +2,7 @@
 
 from cubecast.ids import MessageId
 from cubecast.protocol.cubecast.context import Context
-from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.copies import Destinations
 from cubecast.protocol.cubecast.dissemination import Dissemination
 from cubecast.protocol.cubecast.parameters import Parameters
 from cubecast.protocol.cubecast.publication_packets import Direct

@@ -8,9 +8,9 @@ import pytest
 from cubecast.experiments.swarm import judge
 from cubecast.protocol.cubecast import Cubecast, Parameters
 from cubecast.protocol.cubecast.inspection import reached
+from cubecast.protocol.cubecast.interests import BEGUN_AT_ONCE, MOST_UNDER_WAY
 from cubecast.protocol.cubecast.packets import Inquiry, TopicList, Wave, WaveAck
 from cubecast.protocol.cubecast.parameters import Timer
-from cubecast.protocol.cubecast.subscribing import BEGUN_AT_ONCE, MOST_UNDER_WAY
 from cubecast.protocol.cubecast.vocabulary import Entry
 from cubecast.protocol.effects import InterestKnown, InterestMatched, Send, SetTimer, Subscribed, Unsubscribed
 from cubecast.sim.faults import parse_faults

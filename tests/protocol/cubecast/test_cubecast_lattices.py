@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.copies import Destinations
 from cubecast.protocol.cubecast.registry import Registry
 from cubecast.protocol.cubecast.views import View
 from cubecast.protocol.cubecast.vocabulary import Entry, Member, bitmap, mask_from

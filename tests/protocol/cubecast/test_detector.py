@@ -1,9 +1,9 @@
 """Whom a node tests, and whom it suspects."""
 
 from cubecast.protocol.cubecast import Cubecast
-from cubecast.protocol.cubecast.detector import Detector
 from cubecast.protocol.cubecast.packets import Welcome
 from cubecast.protocol.cubecast.parameters import Detection, Parameters, Timer
+from cubecast.protocol.cubecast.registry import Detector
 from cubecast.protocol.cubecast.vocabulary import Standing
 from cubecast.protocol.masks import ids_of
 

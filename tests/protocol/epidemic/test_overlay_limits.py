@@ -7,8 +7,19 @@ import pytest
 from cubecast.errors import RemoteProtocolError
 from cubecast.protocol.effects import Send
 from cubecast.protocol.epidemic.brisa import Brisa, BrisaParameters
-from cubecast.protocol.epidemic.brisa_packets import MOST_PATH, Fetch, FlowId, Info, KeepAlive, Position, Standing
-from cubecast.protocol.epidemic.brisa_validation import MOST_FLOWS_KNOWN, MOST_IDS, MOST_ROUTE, MOST_STATES
+from cubecast.protocol.epidemic.brisa_packets import (
+    MOST_FLOWS_KNOWN,
+    MOST_IDS,
+    MOST_PATH,
+    MOST_ROUTE,
+    MOST_STATES,
+    Fetch,
+    FlowId,
+    Info,
+    KeepAlive,
+    Position,
+    Standing,
+)
 from cubecast.protocol.epidemic.hyparview import (
     MOST_PASSIVE,
     MOST_REQUESTS,

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cubecast.experiments.brisa.scene import INTERVAL, SECOND, Scene, mean, quantile
-from cubecast.experiments.claims import claim
-from cubecast.experiments.ledger import Evidence, Explanation, Finding
+from cubecast.experiments.ledger import Evidence, Explanation, Finding, claim
 from cubecast.experiments.parallel import Figures, Point
 from cubecast.ids import NodeId
 from cubecast.protocol.epidemic.brisa_flow import Flow

@@ -5,8 +5,7 @@ from typing import Any
 
 from cubecast.experiments.brisa import churn, comparison, structure
 from cubecast.experiments.brisa.scene import INTERVAL
-from cubecast.experiments.claims import claims_of
-from cubecast.experiments.ledger import Explanation, Finding, Ledger
+from cubecast.experiments.ledger import Explanation, Finding, Ledger, claims_of
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
 

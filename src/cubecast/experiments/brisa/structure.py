@@ -5,8 +5,7 @@ from itertools import islice
 from typing import Any
 
 from cubecast.experiments.brisa.scene import SECOND, Scene, mean, quantile
-from cubecast.experiments.claims import claim
-from cubecast.experiments.ledger import Evidence, Explanation, Finding
+from cubecast.experiments.ledger import Evidence, Explanation, Finding, claim
 from cubecast.experiments.parallel import Figures, Point
 
 FLOODED = 20

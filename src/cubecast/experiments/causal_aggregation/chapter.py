@@ -14,8 +14,7 @@ from cubecast.experiments.causal_aggregation.point import (
     positive_normal,
     run_point,
 )
-from cubecast.experiments.claims import claim
-from cubecast.experiments.ledger import Finding
+from cubecast.experiments.ledger import Finding, claim
 from cubecast.experiments.parallel import Runner
 from cubecast.sim.kernels.causal_broadcast import CausalKernel
 

@@ -32,8 +32,7 @@ from cubecast.experiments.causal_aggregation.point import (
     Reading,
     run_point,
 )
-from cubecast.experiments.claims import claim, claims_of
-from cubecast.experiments.ledger import Evidence, Explanation, Ledger
+from cubecast.experiments.ledger import Evidence, Explanation, Ledger, claim, claims_of
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
 from cubecast.experiments.sweep.grid import Parameters, Sweep

@@ -6,9 +6,8 @@ Figures 5.8 to 5.11 of §5.3.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cubecast.experiments.claims import claim, claims_of
 from cubecast.experiments.epto.point import CLOCKS, PERIOD, Results, run_settings, setting
-from cubecast.experiments.ledger import Evidence, Explanation, Finding, Ledger
+from cubecast.experiments.ledger import Evidence, Explanation, Finding, Ledger, claim, claims_of
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
 from cubecast.protocol.epidemic.epto_parameters import EptoParameters

@@ -13,8 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cubecast.errors import BadInput
-from cubecast.experiments.claims import claim
-from cubecast.experiments.ledger import Finding
+from cubecast.experiments.ledger import Finding, claim
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.stan.universes import SHAPES
 from cubecast.pipeline.workloads.synthetic import LEAST_MEMBERS, LIKE, Shape, population, topic_sizes

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cubecast.experiments.claims import claim, claims_of
-from cubecast.experiments.ledger import Evidence, Explanation, Finding, Ledger
+from cubecast.experiments.ledger import Evidence, Explanation, Finding, Ledger, claim, claims_of
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
 from cubecast.protocol.families import find

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from cubecast.experiments.claims import claim
-from cubecast.experiments.ledger import Evidence, Explanation, Finding
+from cubecast.experiments.ledger import Evidence, Explanation, Finding, claim
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.sweep.grid import Parameters, Sweep
 from cubecast.experiments.vcube_ps.point import QUEUE_GROUPS, SYSTEMS, Sample, busy, run_kernel, sample

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cubecast.experiments.claims import claims_of
-from cubecast.experiments.ledger import Explanation, Finding, Ledger
+from cubecast.experiments.ledger import Explanation, Finding, Ledger, claims_of
 from cubecast.experiments.parallel import Runner
 from cubecast.experiments.reproduction import Effort, Reproduction
 from cubecast.experiments.vcube_ps.publishers import (

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cubecast.experiments.claims import claim
-from cubecast.experiments.ledger import Evidence, Explanation, Finding
+from cubecast.experiments.ledger import Evidence, Explanation, Finding, claim
 from cubecast.experiments.parallel import Figures, Point, Runner
 from cubecast.experiments.vcube_ps.point import SYSTEMS
 from cubecast.sim.config import SimConfig

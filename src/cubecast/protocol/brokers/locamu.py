@@ -18,12 +18,10 @@ from typing import TypeAlias
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
-from cubecast.protocol.brokers.numbers import first_of, life_of
 from cubecast.protocol.brokers.packets import Body, Copy, Header, Processed, Table, Tables, Unwant, Want
-from cubecast.protocol.brokers.received import Received
-from cubecast.protocol.brokers.records import MessageKey, Record, RecordLog
+from cubecast.protocol.brokers.received import Received, first_of, life_of
+from cubecast.protocol.brokers.records import MessageKey, Record, RecordLog, Ways
 from cubecast.protocol.brokers.tree import BrokerTree
-from cubecast.protocol.brokers.ways import Ways
 from cubecast.protocol.effects import CancelTimer, Effects, Observe, Send, SetTimer
 
 Post: TypeAlias = tuple[Body, set[NodeId] | None]

@@ -16,7 +16,6 @@ from cubecast.ids import Counter, NodeId, Topic
 from cubecast.protocol.brokers.entries import Advertisement, Entry, Local, Side, Wanted
 from cubecast.protocol.brokers.interests import Interests
 from cubecast.protocol.brokers.locamu import Post
-from cubecast.protocol.brokers.numbers import Numbers
 from cubecast.protocol.brokers.packets import (
     Advertise,
     AdvertiseEcho,
@@ -32,6 +31,7 @@ from cubecast.protocol.brokers.packets import (
     Unadvertise,
     Unsubscribe,
 )
+from cubecast.protocol.brokers.received import Numbers
 from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import Filter
 from cubecast.protocol.filters.conditions import from_wire

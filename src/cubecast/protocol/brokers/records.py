@@ -1,13 +1,16 @@
-"""What a broker keeps of messages it processed, until all brokers nearby that they were issued to say they did too."""
+"""What a broker keeps of messages it processed, until all brokers nearby that they were issued to say they did too;
+whom a message may go to, who is owed it there, and what a copy says.
+"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TypeAlias
 
 from cubecast.ids import NodeId
-from cubecast.protocol.brokers.numbers import first_of, life_of
-from cubecast.protocol.brokers.packets import Body, Header, Table, Tables
+from cubecast.protocol.brokers.packets import COPIES, Body, Copy, Header, Table, Tables
+from cubecast.protocol.brokers.received import first_of, life_of
+from cubecast.protocol.brokers.tree import BrokerTree
 
 MessageKey: TypeAlias = tuple[NodeId, int]
 """The broker a message began at, and which of its turns that was."""
@@ -121,3 +124,47 @@ class RecordLog:
                     del self._recent[next(iter(self._recent))]
         if not heap:
             self._outstanding.pop((target, issuer), None)
+
+
+class Ways:
+    def __init__(self, me: NodeId, tree: BrokerTree, faults: int) -> None:
+        self._me, self._tree, self._faults = me, tree, faults
+        self._reach = 2 * faults + 1
+        self._near = tree.within(me, self._reach)
+
+    def allowed(self, origin: NodeId, turns: Table, target: NodeId) -> bool:
+        """Enough of the last brokers before the target processed it, so that any two ways share one that did."""
+        path = (origin, *self._tree.path(origin, target))[:-1]
+        return sum(broker not in turns for broker in path[-self._reach :]) <= self._faults
+
+    def owed(self, tables: Iterable[Tables]) -> set[NodeId]:
+        """Whom brokers before this one promised the message, and who can only get it through this one; and those
+        between, whom the others may have given up and this one has not."""
+        me, tree = self._me, self._tree
+        owed: set[NodeId] = set()
+        for stamps in tables:
+            for broker, numbers in stamps.items():
+                for target in numbers.keys() - owed:
+                    if me not in (target, broker) and target in self._near and tree.between(broker, me, target):
+                        owed.update(tree.path(me, target))
+        return owed
+
+    def copy(self, record: Record, target: NodeId) -> Copy:
+        """With what matters near the target only."""
+        near = self._tree.within(target, self._reach)
+        origin, turn = record.key
+        header = Header(
+            origin,
+            turn,
+            self._me,
+            target,
+            {broker: number for broker, number in record.turns.items() if broker in near or broker == origin},
+            _near(record.stamps, near),
+            _near(record.labels, near),
+            {one: table for one, table in record.past.items() if one in near or one == target},
+        )
+        return COPIES[type(record.body)](header, record.body)
+
+
+def _near(tables: Tables, near: frozenset[NodeId]) -> Tables:
+    return {broker: numbers for broker, numbers in tables.items() if broker in near}

@@ -3,7 +3,6 @@
 from typing import Any
 
 from cubecast.errors import BadInput, RemoteProtocolError
-from cubecast.protocol.brokers.numbers import MOST_LIVES
 from cubecast.protocol.brokers.packets import (
     Advertise,
     AdvertiseEcho,
@@ -17,6 +16,7 @@ from cubecast.protocol.brokers.packets import (
     Unadvertise,
     Unsubscribe,
 )
+from cubecast.protocol.brokers.received import MOST_LIVES
 from cubecast.protocol.brokers.tree import BrokerTree
 from cubecast.protocol.filters import Filter
 from cubecast.protocol.filters.conditions import from_wire

@@ -9,8 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from cubecast.ids import Counter, MessageId
-from cubecast.protocol.cubecast.copies import Copy
-from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.copies import Copy, Destinations
 from cubecast.protocol.cubecast.dissemination import Dissemination
 from cubecast.protocol.cubecast.vocabulary import Dependency, Life, Start, bitmap, mask_from
 

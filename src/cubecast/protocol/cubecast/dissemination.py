@@ -13,8 +13,7 @@ from typing import Final
 
 from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
-from cubecast.protocol.cubecast.copies import EVERYBODY, Copy
-from cubecast.protocol.cubecast.destinations import Destinations
+from cubecast.protocol.cubecast.copies import EVERYBODY, Copy, Destinations
 from cubecast.protocol.cubecast.packets import Ask
 from cubecast.protocol.cubecast.parameters import Aggregation
 from cubecast.protocol.cubecast.postponing import Postponing

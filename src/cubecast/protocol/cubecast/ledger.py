@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from cubecast.ids import Counter, Incarnation, NodeId, Topic
-from cubecast.protocol.cubecast.destinations import Epoch
+from cubecast.protocol.cubecast.copies import Epoch
 from cubecast.protocol.cubecast.vocabulary import Entry, Life, Reach, Run, Since
 
 MOST_NOTES: Final = 16

@@ -9,8 +9,7 @@ from typing import Final
 
 from cubecast.ids import Incarnation, MessageRun, NodeId, Topic
 from cubecast.protocol.cubecast.context import Context
-from cubecast.protocol.cubecast.detector import Detector
-from cubecast.protocol.cubecast.interests import OpenInquiry, Wishes, answer
+from cubecast.protocol.cubecast.interests import OpenInquiry, Subscribing, Wishes, answer
 from cubecast.protocol.cubecast.joining import Joining
 from cubecast.protocol.cubecast.ledger import ProcessMemory
 from cubecast.protocol.cubecast.packets import (
@@ -33,8 +32,8 @@ from cubecast.protocol.cubecast.packets import (
 )
 from cubecast.protocol.cubecast.parameters import Parameters, Timer
 from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.registry import Detector
 from cubecast.protocol.cubecast.settlement import Settlement
-from cubecast.protocol.cubecast.subscribing import Subscribing
 from cubecast.protocol.cubecast.topics import TopicState
 from cubecast.protocol.cubecast.vocabulary import Life, bitmap, mask_from
 from cubecast.protocol.effects import Observe, SetTimer, Undelivered

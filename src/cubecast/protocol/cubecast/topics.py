@@ -14,9 +14,8 @@ from cubecast.ids import Counter, MessageId, NodeId, Topic
 from cubecast.protocol.cubecast.barriers import Barrier
 from cubecast.protocol.cubecast.context import Context
 from cubecast.protocol.cubecast.continuation import Continuation
-from cubecast.protocol.cubecast.copies import Copy
+from cubecast.protocol.cubecast.copies import FIRST_EPOCH, NOBODY, Copy, Destinations
 from cubecast.protocol.cubecast.delivery import Delivery
-from cubecast.protocol.cubecast.destinations import FIRST_EPOCH, NOBODY, Destinations
 from cubecast.protocol.cubecast.dissemination import Dissemination
 from cubecast.protocol.cubecast.packets import Stable, Wave, WaveAck
 from cubecast.protocol.cubecast.parameters import Aggregation

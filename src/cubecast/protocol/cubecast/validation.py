@@ -4,7 +4,6 @@ from typing import Final
 
 from cubecast.errors import RemoteProtocolError
 from cubecast.ids import NodeId
-from cubecast.protocol.cubecast.announcements import MOST_PARTS
 from cubecast.protocol.cubecast.packets import (
     PACKETS,
     Ack,
@@ -23,6 +22,7 @@ from cubecast.protocol.cubecast.packets import (
 )
 from cubecast.protocol.cubecast.parameters import MOST_MESSAGES, Parameters
 from cubecast.protocol.cubecast.publication_packets import Publication
+from cubecast.protocol.cubecast.settlement import MOST_PARTS
 from cubecast.protocol.cubecast.vocabulary import Entry, Reach, Since, mask_from
 
 KINDS: Final = frozenset(PACKETS)

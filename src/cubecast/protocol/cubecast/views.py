@@ -1,7 +1,7 @@
 """A topic's view: a join-semilattice of entries, each written by its own node only; a newer epoch wins, then UNS."""
 
 from cubecast.ids import NodeId
-from cubecast.protocol.cubecast.destinations import FIRST_EPOCH, Destinations
+from cubecast.protocol.cubecast.copies import FIRST_EPOCH, Destinations
 from cubecast.protocol.cubecast.registry import Registry
 from cubecast.protocol.cubecast.vocabulary import Bitmap, Entry, Member
 from cubecast.protocol.masks import ids_of

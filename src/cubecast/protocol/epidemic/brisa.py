@@ -30,6 +30,7 @@ from cubecast.protocol.epidemic.brisa_flow import Flow
 from cubecast.protocol.epidemic.brisa_guests import Guests
 from cubecast.protocol.epidemic.brisa_host import Rules
 from cubecast.protocol.epidemic.brisa_packets import (
+    MOST_FLOWS_KNOWN,
     Data,
     Feed,
     Fetch,
@@ -42,9 +43,9 @@ from cubecast.protocol.epidemic.brisa_packets import (
     KeepAliveEcho,
     Lost,
     Position,
+    check_packet,
 )
 from cubecast.protocol.epidemic.brisa_readers import SlowReaders
-from cubecast.protocol.epidemic.brisa_validation import MOST_FLOWS_KNOWN, check_packet
 from cubecast.protocol.epidemic.hyparview import HyParView
 from cubecast.protocol.epidemic.membership import Membership
 from cubecast.protocol.parameters import check_parameters, parameter

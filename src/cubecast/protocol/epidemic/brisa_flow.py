@@ -22,8 +22,7 @@ from math import inf
 from typing import Any
 
 from cubecast.ids import Counter, NodeId
-from cubecast.protocol.epidemic.brisa_buffer import Buffer, in_pieces
-from cubecast.protocol.epidemic.brisa_early import Early
+from cubecast.protocol.epidemic.brisa_buffer import Buffer, Early, in_pieces
 from cubecast.protocol.epidemic.brisa_host import Host, Rules
 from cubecast.protocol.epidemic.brisa_late import Lateness
 from cubecast.protocol.epidemic.brisa_packets import (

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from cubecast.ids import Counter, Incarnation, NodeId
-from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer, in_pieces
-from cubecast.protocol.epidemic.brisa_early import Early
+from cubecast.protocol.epidemic.brisa_buffer import Batch, Buffer, Early, in_pieces
 from cubecast.protocol.epidemic.brisa_flow import PIECE, Flow
 from cubecast.protocol.epidemic.brisa_packets import FlowId, GuestData, GuestFetch, GuestsAlive
 

@@ -9,7 +9,7 @@ from cubecast.errors import RemoteProtocolError
 from cubecast.ids import Incarnation, NodeId, Topic
 from cubecast.protocol.contract import Packet
 from cubecast.protocol.effects import Effects, Send
-from cubecast.protocol.epidemic.brisa_validation import check_packet
+from cubecast.protocol.epidemic.brisa_packets import check_packet
 from cubecast.protocol.epidemic.dissemination import Disseminator, Message
 from cubecast.protocol.epidemic.hyparview import MEMBERSHIP_PACKETS, HyParView
 from cubecast.protocol.epidemic.membership import Membership

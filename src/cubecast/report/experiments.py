@@ -1,0 +1,164 @@
+"""Experiments for people: the claims ledger as tables; how far a sweep is, with its stragglers, and what came out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from cubecast.experiments.ledger import verdicts_of_claims
+from cubecast.experiments.sweep.progress import Listener, Snapshot
+
+
+def print_reproduction(console: Console, report: Mapping[str, Any]) -> None:
+    """Claim by claim: paper, ours, difference, verdict, and our value under other readings; then the reasons."""
+    beside: Mapping[str, Any] = report["beside"]
+    others = {name: {row["claim"]: row["ours"] for row in ledger["rows"]} for name, ledger in beside.items()}
+    table = Table(title=report["title"], title_justify="left")
+    for heading in ("claim", "what", "paper", "ours", "difference", "allowed", "verdict", *others):
+        table.add_column(heading, justify="left" if heading in ("claim", "what", "verdict") else "right")
+    for row in report["rows"]:
+        extra = [_number(values.get(row["claim"])) for values in others.values()]
+        numbers = [_number(row[name]) for name in ("paper", "ours", "difference")]
+        what = f"{row['quantity']} ({row['unit']})"
+        table.add_row(
+            row["claim"] + "*" * (row["remark"] == "fitted"), what, *numbers, row["tolerance"], row["verdict"], *extra
+        )
+    console.print(table)
+    cost = sum(report["cpu_seconds"].values())
+    console.print(f"Reading: {report['reading']}. {report['runs']} runs, seed {report['seed']}, {cost:,.0f} CPU s.")
+    _print_reasons(console, report["rows"])
+    for name, ledger in [("this reading", report), *beside.items()]:
+        within, claims = ledger["within_tolerance"], ledger["claims"]
+        console.print(f"{name}: {within} of {claims} rows within tolerance, mean distance {ledger['distance']:.2f}")
+    verdicts = list(verdicts_of_claims(report["rows"]).values())
+    console.print(f"{verdicts.count('reproduced')} of {len(verdicts)} claims are reproduced in all their rows.")
+    if report["not_run"]:
+        console.print(f"Not run here: {', '.join(report['not_run'])}", soft_wrap=True)
+    late = [row["claim"] for row in report["rows"] if row["remark"] == "set after a run"]
+    if late:
+        console.print(f"Bounds set after a first run: {', '.join(late)}", soft_wrap=True)
+    if any(row["remark"] == "fitted" for row in report["rows"]):
+        console.print("* fitted: a setting the paper does not state was chosen by these claims.")
+
+
+def print_claims(console: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """What could be run, by experiment."""
+    table = Table("experiment", "claim", "place", "what", "paper", "allowed")
+    for experiment, rows in listed.items():
+        for row in rows:
+            what = f"{row['quantity']} ({row['unit']})"
+            table.add_row(experiment, row["claim"], row["place"], what, _number(row["paper"]), row["tolerance"])
+    console.print(table)
+    claims = {row["part_of"] for rows in listed.values() for row in rows}
+    console.print(f"{len(claims)} claims in {sum(map(len, listed.values()))} rows")
+
+
+def _print_reasons(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    for row in rows:
+        if row["verdict"] in ("explained", "differs"):
+            reason = row["explanation"] or "no explanation"
+            console.print(f"{row['claim']} {row['verdict']}: {reason}", soft_wrap=True)
+
+
+def print_readings(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Readings of a paper by their distance to all its claims, nearest first."""
+    shown = list(rows[0]["values"]) if rows else []
+    table = Table("reading", "distance", "within", *shown, "why")
+    for row in sorted(rows, key=lambda row: float(row["distance"])):
+        values = [_number(row["values"][name]) for name in shown]
+        within = f"{row['within_tolerance']}/{row['claims']}"
+        table.add_row(row["reading"], f"{row['distance']:.3f}", within, *values, row["why"])
+    console.print(table)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:,.2f}"
+
+
+# A sweep for people: how far it is, with its stragglers, and what came out.
+
+MOST_RUNNING = 8
+SECONDS_BETWEEN_LINES = 30.0
+
+
+@contextmanager
+def sweep_bar(console: Console, name: str, labels: Mapping[str, str]) -> Iterator[Listener]:
+    """A bar, and under it the points that run now, longest first; a line now and then when that is no terminal."""
+    if not console.is_terminal:
+        yield SparseLines(console, name)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, TimeRemainingColumn(), console=console)
+    task = bar.add_task(name, total=None)
+    with Live(bar, console=console, transient=True) as live:
+
+        def show(snapshot: Snapshot) -> None:
+            bar.update(task, total=snapshot.total, completed=snapshot.finished)
+            live.update(Group(bar, *running_lines(snapshot, labels)))
+
+        yield show
+
+
+class SparseLines:
+    """A line whenever another tenth of the points is finished, or half a minute has passed: enough for a log file."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._console = console
+        self._name = name
+        self._began: float | None = None
+        self._told_at = 0.0
+        self._told = 0
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if self._began is None:
+            self._began = self._told_at = snapshot.at
+        tenth = max(1, -(-snapshot.total // 10))
+        enough = snapshot.finished >= self._told + tenth or snapshot.at - self._told_at >= SECONDS_BETWEEN_LINES
+        if enough and snapshot.finished < snapshot.total:
+            self._told, self._told_at = snapshot.finished, snapshot.at
+            so_far = f"{snapshot.finished} of {snapshot.total} points, {snapshot.at - self._began:.0f} s so far"
+            self._console.print(f"cubecast: sweep {self._name}: {so_far}", soft_wrap=True)
+
+
+def running_lines(snapshot: Snapshot, labels: Mapping[str, str]) -> list[Text]:
+    lines = [
+        Text(f"  {snapshot.at - one.since:7.1f} s  {labels.get(one.point, one.point)}  ({one.worker})")
+        for one in snapshot.running[:MOST_RUNNING]
+    ]
+    if snapshot.tasks_failed:
+        lines.append(Text(f"  {snapshot.tasks_failed} lost attempts so far, repeated"))
+    return lines
+
+
+def print_sweep(console: Console, outcome: Mapping[str, Any]) -> None:
+    """Means over the runs, then what failed and what took longest."""
+    rows = outcome["means"]
+    table = Table(title=f"{outcome['sweep']} · seed {outcome['seed']} · means over runs", title_justify="left")
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    console.print(table)
+    for one in outcome["failed"]:
+        console.print(f"failed: {one['point']}: {one['error']}", soft_wrap=True)
+    for one in outcome["slowest"][:3]:
+        console.print(f"slowest: {one['seconds']:.2f} s, {one['point']}", soft_wrap=True)
+    console.print(
+        f"{outcome['points']} points: {outcome['executed']} run now in {outcome['wall_seconds']:.1f} s, "
+        f"{outcome['reused']} found finished, {outcome['errors']} failed, {outcome['retried']} needed another attempt",
+        soft_wrap=True,
+    )
+    console.print(f"Results are in {outcome['results']}", soft_wrap=True)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return "" if value is None else str(value)
