@@ -57,9 +57,12 @@ async def visitor(node):
 
 
 async def told(caller, kind, count=1):
-    """Read until so many answers of this kind came."""
+    """Read until so many answers of this kind came; a client that waits says now and then that it is there."""
     while count:
-        frame = await caller.frame()
+        reading = asyncio.ensure_future(caller.frame())
+        while not (await asyncio.wait({reading}, timeout=5.0))[0]:
+            say(caller, [Ping()])
+        frame = await reading
         assert frame is not None, "it was cut off"
         count -= isinstance(decode_from_node(frame), kind)
 
