@@ -7,7 +7,7 @@ import pytest
 from cubecast.experiments import beyond_promises as beyond
 from cubecast.experiments.swarm import judge
 from cubecast.protocol.cubecast.lifetime import Expelled, Lifetime
-from cubecast.sim.faults import Crash, Restart
+from cubecast.sim.faults import Crash, Partition, Restart
 from cubecast.sim.schedule import Action, Schedule, Suspicion
 from cubecast.sim.swarm import draw
 from cubecast.sim.swarm_run import Asked, run
@@ -115,28 +115,34 @@ def one_that_came_back(faults):
     )
 
 
-SIDES = (
-    '{"protocol":"cubecast","seed":1000420,"size":32,"nodes":[10,14,26],"members":{"t":[10,14,26]},"settings":{'
-    '"window":"8","max_batch":"512","max_batch_bytes":"1","retry":"250.0","aggregation":"on","eager":"4",'
-    '"ack_delay":"0.0","direct":"15","calm":"0","topics_per_answer":"500","announcement_bytes":"1",'
-    '"detection":"driver","patience":"1500.0","round_length":"500.0"},"propagation":"uniform:1:600",'
-    '"fifo_links":true,"actions":[[111.3,"publish",14,"t",1,0],[119.1,"unsubscribe",14,"t",1,0],'
-    '[119.2,"subscribe",14,"t",1,0],[125.1,"publish",26,"t",3,40],[130.3,"unsubscribe",26,"t",1,0],'
-    '[180.4,"subscribe",26,"t",1,0],[200.6,"publish",14,"t",1,0],[372.4,"publish",14,"t",1,0]],'
-    '"faults":"crash:26@860.7,restart:26@1327.2,crash:26@1770.2,restart:26@2198,resend:50%@563.3-1636.6,'
-    'suspect:14@478.2-812.2","suspicions":[],"reactions":1,"detection_delay":300.0,"heal_at":3500.0,'
-    '"coded":false,"epilogue":2}'
+SIDES = Schedule(
+    "cubecast",
+    30,
+    8,
+    (1, 2, 5, 6, 7),
+    {"t": (1, 2, 5, 6, 7)},
+    {"patience": "1500.0"},
+    "constant:100",
+    False,
+    (Action(2641.7, "publish", 1, "t"),),
+    (
+        *(Crash(node, 211.9) for node in (2, 5, 6)),
+        *(Restart(node, 390.0) for node in (2, 5, 6)),
+        Partition(1 << 1 | 1 << 7, 1 << 2 | 1 << 5 | 1 << 6, False, 358.2, 3729.5),
+    ),
+    (),
+    heal_at=4229.5,
 )
-"""14 began alone, 26 came back and began with 14; 10, which lives with neither, is the smaller side."""
+"""2, 5 and 6 came back behind a cut and began alone; 1 and 7 were cut off from them and are the smaller side."""
 
 
 def test_a_side_that_lives_with_no_newcomer_may_give_way_though_nobody_held_it_faulty():
-    schedule = Schedule.from_text(SIDES)
-    outcome = run(schedule)
+    outcome = run(SIDES)
     suspected = [event.peer for event in outcome.events if event.kind == "suspect"]
-    assert (10, 0) in {(event.node, event.incarnation) for event in outcome.events if event.kind == "stop"}
-    assert 10 not in suspected and outcome.asked.contradicted
-    failure = judge(schedule)
+    ended = {(event.node, event.incarnation) for event in outcome.events if event.kind == "stop"}
+    assert ended == {(1, 0), (7, 0)} and not {1, 7} & {*suspected}
+    assert ended <= outcome.asked.contradicted
+    failure = judge(SIDES)
     assert failure is None, failure.reasons
 
 

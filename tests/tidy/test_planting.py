@@ -52,3 +52,16 @@ def test_what_is_said_to_be_no_fault_exists():
         module, _, name = fault.partition(":")
         text = (planting.ROOT / planting.PACKAGE / module).read_text()
         assert proof and name in planting.sites(text), fault
+
+
+def test_tests_that_name_the_module_come_first():
+    room = planting.ROOMS["net"]
+    files = planting.nearest(room.tests, "net/links/handshake.py")
+    assert all((planting.ROOT / file).is_file() for file in files)
+    assert "cubecast.net.links.handshake" in (planting.ROOT / files[0]).read_text()
+    assert "cubecast.net.links.handshake" not in (planting.ROOT / files[-1]).read_text()
+
+
+def test_a_fault_that_is_not_decided_in_time_is_open():
+    stuck = [planting.sys.executable, "-c", "while True: pass"]
+    assert planting._run(stuck, dict(planting.os.environ), 0.2) == planting.OPEN

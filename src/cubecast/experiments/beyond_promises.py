@@ -13,6 +13,9 @@ from cubecast.sim.swarm_run import Asked
 from cubecast.trace.event import Event
 from cubecast.trace.schema import Kind
 
+MOST_ENDED = 2
+"""Lives of one process that a partition may cost: its own, and that of a newcomer whose welcomes came late."""
+
 Life = tuple[NodeId, int]
 Message = tuple[Topic | None, int | None, int | None, int | None]
 
@@ -137,6 +140,22 @@ def everybody_gave_way(events: Iterable[Event], nodes: Iterable[NodeId]) -> tupl
     """After a single partition, for schedules that have nothing else: one side keeps its lives."""
     ended = {event.node for event in events if event.kind == Kind.STOP}
     return ("both sides of a partition gave way",) if ended >= set(nodes) else ()
+
+
+def gave_way_again_and_again(events: Iterable[Event]) -> tuple[str, ...]:
+    """After a single partition, for schedules that have nothing else: who gives way joins those it gave way to, and not
+    others that are about to give way as well."""
+    ended = Counter(event.node for event in events if event.kind == Kind.STOP)
+    return tuple(f"node {node} ended {lives} incarnations" for node, lives in ended.items() if lives > MOST_ENDED)
+
+
+def convicted_by_the_slow(events: Iterable[Event], disturbed: int) -> tuple[str, ...]:
+    """For schedules in which only time goes wrong, and only for these nodes (a mask): no other node is blamed."""
+    return tuple(
+        f"node {event.node} holds node {event.peer} faulty at {event.time:g}, which did nothing wrong"
+        for event in events
+        if event.kind == Kind.SUSPECT and event.peer is not None and not disturbed >> event.peer & 1
+    )
 
 
 def unnamed_gaps(events: Iterable[Event], asked: Asked) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from cubecast.check.verdict import Rate, Verdict
 from cubecast.errors import BadInput
 from cubecast.experiments import beyond_promises as beyond
 from cubecast.protocol.families import find
-from cubecast.sim.faults import Partition
+from cubecast.protocol.masks import ids_of, mask_of
+from cubecast.sim.faults import ClockJump, Detour, LateTimers, Partition, Pause, TimersTwice, nodes_of
 from cubecast.sim.schedule import Schedule, shrink
 from cubecast.sim.script import scenario
 from cubecast.sim.swarm import draw
@@ -46,12 +47,15 @@ class Reached:
     values: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in DISTRIBUTED})
     premises: Counter[str] = field(default_factory=Counter)
     settings: Counter[str] = field(default_factory=Counter)
+    sequences: Counter[str] = field(default_factory=Counter)
+    """How often each row of events was played."""
 
     def add(self, other: "Reached") -> None:
         for name, values in other.values.items():
             self.values[name] += values
         self.premises += other.premises
         self.settings += other.settings
+        self.sequences += other.sequences
 
     def note(self, schedule: Schedule, outcome: Outcome) -> None:
         kinds = Counter(event.kind for event in outcome.events)
@@ -78,6 +82,8 @@ class Reached:
         for name, value in told.items():
             self.values[name].append(value)
         self.premises += premises(outcome.events)
+        if schedule.sequence:
+            self.sequences[schedule.sequence] += 1
         tested = schedule.settings.get("detection") == "diagnosis"
         self.settings["tested by each other"] += tested
         self.settings["crashes reported by nobody"] += schedule.detection_delay is None
@@ -88,6 +94,7 @@ class Reached:
             "distribution": {name: distribution(values) for name, values in self.values.items()},
             "premises": dict(sorted(self.premises.items())),
             "settings": dict(sorted(self.settings.items())),
+            "sequences": dict(sorted(self.sequences.items())),
         }
 
 
@@ -142,6 +149,8 @@ def _delivered(
 CAREFUL_EVERY = 4
 """Every so manieth schedule checks the machines' invariants after every step."""
 CHUNK = 50
+OUT_OF_TIME = (ClockJump, LateTimers, Pause, TimersTwice)
+"""Faults that concern one node's clock and pace."""
 
 
 @dataclass(frozen=True)
@@ -266,9 +275,12 @@ def _beyond(schedule: Schedule, outcome: Outcome) -> Failure | None:
     events, asked = outcome.events, outcome.asked
     begins = {one.node: one.topic.removesuffix("*") for one in schedule.actions if one.kind == "follow"}
     interests = {node: (since, begins[node]) for node, since in outcome.interests_known.items()}
+    disturbed = _disturbed(schedule)
     for kind, reasons in (
         ("needless restart", beyond.needless_restarts(events, asked)),
         ("everybody gave way", beyond.everybody_gave_way(events, schedule.nodes) if _is_split(schedule) else ()),
+        ("gave way again and again", beyond.gave_way_again_and_again(events) if _is_split(schedule) else ()),
+        ("convicted by the slow", beyond.convicted_by_the_slow(events, disturbed) if disturbed else ()),
         ("not published", beyond.requested_and_published(events, asked)),
         ("not subscribed", beyond.wished_and_open(events, asked, outcome.interests_known)),
         ("left and still addressed", beyond.traffic_to_leavers(events, asked)),
@@ -281,8 +293,18 @@ def _beyond(schedule: Schedule, outcome: Outcome) -> Failure | None:
 
 
 def _is_split(schedule: Schedule) -> bool:
-    """Is a single partition all that happens?"""
-    return len(schedule.faults) == 1 and isinstance(schedule.faults[0], Partition) and not schedule.faults[0].one_way
+    """Is a single partition all that happens, perhaps with a long way between its sides?"""
+    cuts = [fault for fault in schedule.faults if not isinstance(fault, Detour)]
+    return len(cuts) == 1 and isinstance(cuts[0], Partition) and not cuts[0].one_way
+
+
+def _disturbed(schedule: Schedule) -> int:
+    """Mask of the nodes for which time goes wrong, when nothing else does and no clock runs backwards."""
+    faults = schedule.faults
+    backwards = any(isinstance(fault, ClockJump) and fault.ahead < 0 for fault in faults)
+    if schedule.suspicions or backwards or not all(isinstance(fault, OUT_OF_TIME) for fault in faults):
+        return 0
+    return mask_of(node for fault in schedule.faults for node in ids_of(nodes_of(fault)))
 
 
 def sweep(protocol: str, first: int, count: int) -> Tally:

@@ -324,6 +324,8 @@ def swarm_table(figures: Mapping[str, Any]) -> Table:
         table.add_row(f"occasions to break {name}", f"{count:,}")
     for name, count in figures["settings"].items():
         table.add_row(f"schedules: {name}", f"{count:,}")
+    for name, count in figures["sequences"].items():
+        table.add_row(f"sequence: {name.replace('_', ' ')}", f"{count:,}")
     return table
 
 

@@ -61,6 +61,8 @@ class Schedule:
     coded: bool = field(default=False)
     epilogue: int = 0
     """How many nodes publish once more on every topic when everything has come to rest."""
+    sequence: str = ""
+    """The row of events that it was drawn to be, if it was."""
 
     @property
     def is_static(self) -> bool:

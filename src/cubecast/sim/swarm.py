@@ -19,7 +19,7 @@ from cubecast.sim.sequences import draw_settings, play
 PHASE = 2000.0
 """Faults begin within it."""
 HEAL_AT = 3500.0
-SEQUENCE = 0.25
+SEQUENCE = 0.35
 SIZES = (4, 8, 8, 8, 8, 16, 16, 16, 16, 32)
 LINKS = ("constant:100", "normal:100:25", "uniform:10:200", "uniform:1:600", "planetlab")
 

@@ -25,7 +25,7 @@ from cubecast.wire.codec import codec_of
 EVENTS_PER_NODE = 10_000
 """More, and packets do not cease."""
 HINTS = 3
-"""How often, after healing, every node is told that it may talk to the others again."""
+"""How often, after healing, every node is told that it may talk to the others again, where drivers tell anything."""
 CALM = 3
 """A world with perpetual timers is at rest when nobody waits for anything this many looks in a row."""
 LOOK_EVERY = 2000.0
@@ -194,11 +194,13 @@ class _Applications:
         """The whole run; what is waited for at its end."""
         world, asked = self._world, self._asked
         world.start()
-        stuck = _to_rest(world, asked, schedule.heal_at + HINTS * LOOK_EVERY, patient=patient)
+        alone = find(schedule.protocol) if schedule.detection_delay is None else None
+        rest = _Rest(world, asked, patient=patient, alone=alone)
+        stuck = rest.reach(schedule.heal_at + HINTS * LOOK_EVERY)
         if not stuck and schedule.epilogue:
             asked.epilogue_at = world.now
             self.epilogue(schedule.epilogue, stream(schedule.seed, "epilogue"))
-            stuck = _to_rest(world, asked, world.now + LOOK_EVERY, patient=patient)
+            stuck = rest.reach(world.now + LOOK_EVERY)
         return stuck
 
     def act(self, action: Action) -> None:
@@ -262,8 +264,9 @@ def _install(schedule: Schedule, world: World, applications: _Applications) -> N
         world.at(at, world.suspect, node, peer)
     rng = stream(schedule.seed, "faults")
     fault_injection.install(schedule.faults, world, rng, detection_delay=schedule.detection_delay)
-    for k in range(HINTS if find(schedule.protocol).population.announced else 0):
-        world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world, schedule.detection_delay is None)
+    hinted = find(schedule.protocol).population.announced and schedule.detection_delay is not None
+    for k in range(HINTS if hinted else 0):
+        world.at(schedule.heal_at + k * LOOK_EVERY, _heal, world)
     if schedule.reactions:
         _react(schedule, world, applications, stream(schedule.seed, "reactions"))
 
@@ -280,45 +283,60 @@ def _react(schedule: Schedule, world: World, applications: _Applications, rng: R
     world.on_deliver = answer
 
 
-def _heal(world: World, alone: bool) -> None:
-    """Detectors are right again: the crashed are reported to everybody, and everybody may talk to everybody.
-
-    `alone`: no driver reports anything, and who crashed must be found out by testing.
-    """
+def _heal(world: World) -> None:
+    """Detectors are right again: the crashed are reported to everybody, and everybody may talk to everybody."""
     for node in world.nodes:
         for peer in world.nodes:
             if peer != node and peer not in world.crashed:
                 world.unsuspect(node, peer)
-            elif peer != node and not alone:
+            elif peer != node:
                 world.suspect(node, peer)
 
 
-def _to_rest(world: World, asked: Asked, until: float, *, patient: bool) -> list[str]:
-    """Run until nothing happens any more, or, with perpetual timers, until nobody waits for anything.
+class _Rest:
+    """Until nothing happens any more, or, with perpetual timers, until nobody waits for anything.
 
     Where messages are still delivered nobody waits for ever: a window of one over slow links empties a long queue late.
-    A protocol that does not promise to hold nothing for ever is at rest with messages held: `patient`.
+    A protocol that does not promise to hold nothing for ever is at rest with messages held: `patient`. Where no driver
+    says who may talk to whom again, the nodes of that family have to find out alone.
     """
-    most_events, calm = world.events + EVENTS_PER_NODE * len(world.nodes), 0
-    last, delivered = until + PATIENCE, asked.deliveries
-    while world.events < most_events:
-        if world.run(until, most_events) and (patient or not _waiting(world)):
-            return []
-        calm = calm + 1 if not _waiting(world) else 0
-        if calm == CALM:
-            return []
-        if asked.deliveries > delivered:
-            last, delivered = until + PATIENCE, asked.deliveries
-        if until > last:
-            break
-        until += LOOK_EVERY
-    return _waiting(world) or ["packets do not cease"]
 
+    def __init__(self, world: World, asked: Asked, *, patient: bool, alone: Family | None) -> None:
+        self._world = world
+        self._asked = asked
+        self._patient = patient
+        self._alone = alone
 
-def _waiting(world: World) -> list[str]:
-    return [
-        f"node {node}: {line}"
-        for node in world.nodes
-        if node not in world.crashed
-        for line in world.machines[node].waiting()
-    ]
+    def reach(self, until: float) -> list[str]:
+        """What nodes wait for for ever; empty at rest."""
+        world, asked = self._world, self._asked
+        most_events, calm = world.events + EVENTS_PER_NODE * len(world.nodes), 0
+        last, delivered = until + PATIENCE, asked.deliveries
+        while world.events < most_events:
+            if world.run(until, most_events) and (self._patient or not self._waiting()):
+                return []
+            calm = calm + 1 if not self._waiting() else 0
+            if calm == CALM:
+                return []
+            if asked.deliveries > delivered:
+                last, delivered = until + PATIENCE, asked.deliveries
+            if until > last:
+                break
+            until += LOOK_EVERY
+        return self._waiting() or ["packets do not cease"]
+
+    def _waiting(self) -> list[str]:
+        world = self._world
+        return self._apart() + [
+            f"node {node}: {line}"
+            for node in world.nodes
+            if node not in world.crashed
+            for line in world.machines[node].waiting()
+        ]
+
+    def _apart(self) -> list[str]:
+        if self._alone is None:
+            return []
+        world, there = self._world, self._world.present()
+        living = {node: self._alone.inspect(world.machines[node]).living for node in there}
+        return [f"node {node}: lives with {living[node]} only" for node in there if set(living[node]) != set(there)]

@@ -172,9 +172,18 @@ _SEQUENCES: dict[str, dict[str, tuple[str, ...]]] = {
     "secret": {},
     "rumour": {},
     "two_sides": {},
+    "left_alone": {"detection": ("diagnosis",), "patience": ("1500.0", "3000.0")},
     "stranger": {"patience": ("1500.0",)},
+    "strangers": {"patience": ("1500.0",)},
     "greetings": {},
     "catalogue": {"topics_per_answer": ("1",), "announcement_bytes": ("1", "80")},
+    "latecomer": {"topics_per_answer": ("1", "1", "500")},
+    "shares": {"announcement_bytes": ("1", "80")},
+    "second_death": {},
+    "asked_too_late": {},
+    "unknown_to_each_other": {},
+    "stillborn": {"detection": ("diagnosis",), "patience": ("1500.0",)},
+    "standstill": {"detection": ("diagnosis",), "patience": ("1500.0",)},
 }
 _SLOW_CONTROL = ("WaveAck", "WaveAck", "Wave", "Ack", "Stable", "Settle", "Welcome", "Obituary", "Publication")
 
