@@ -252,7 +252,6 @@ def test_a_mistake_of_ours_is_no_verdict(damaged, monkeypatch, command: str):
     def fail(*_: object) -> None:
         raise RuntimeError("a mistake")
 
-    monkeypatch.setattr("cubecast.cli.verify.check_directory", fail, raising=False)
     monkeypatch.setattr("cubecast.check.check_directory", fail)
     monkeypatch.setattr("cubecast.report.small_or_spark.find_runs", fail)
     done = CliRunner().invoke(main, [command, str(damaged["null time"])])
