@@ -44,14 +44,19 @@ def seal(data: Any, headers: Headers | None = None) -> bytes:
 
 def seal_all(batch: Iterable[Any]) -> Sequence[bytes]:
     """Many at once; plain bytes are looked at and not touched."""
-    if isinstance(batch, str | bytes | bytearray | memoryview | Mapping) or not isinstance(batch, Iterable):
-        raise BadInput(f"a batch is several messages, such as a list of them, not {type(batch).__name__}")
+    if type(batch) is not list:  # what is no list is looked at
+        _check_several(batch)
     messages = list(batch)
     if set(map(type, messages)) != {bytes}:
         return [seal(data) for data in messages]
     for place in _marked(messages):
         messages[place] = seal(messages[place])
     return messages
+
+
+def _check_several(batch: object) -> None:
+    if isinstance(batch, str | bytes | bytearray | memoryview | Mapping) or not isinstance(batch, Iterable):
+        raise BadInput(f"a batch is several messages, such as a list of them, not {type(batch).__name__}")
 
 
 def bodies(sealed: Sequence[bytes]) -> Sequence[bytes]:
