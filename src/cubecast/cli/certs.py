@@ -6,7 +6,8 @@ import click
 
 from cubecast.errors import BadInput
 from cubecast.net.security.certificates import DAYS, LOCAL_HOSTS, Authority, Subject, write_secret
-from cubecast.net.security.credentials import check_name, digest, new_key, new_token, read_private, written
+from cubecast.net.security.credentials import check_name, digest, new_token
+from cubecast.net.security.keys import new_key, read_private, written
 
 CERTS_EXAMPLE = """
 \b

@@ -27,7 +27,7 @@ from cubecast.protocol.inspector import Inspector
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cubecast.net.security.identity import Trust
+    from cubecast.net.security.trust import Trust
     from cubecast.net.web.observer import Observer
     from cubecast.net.web.server import WebServer
 

@@ -22,7 +22,8 @@ from cubecast.net.links.handshake import (
 )
 from cubecast.net.links.login import Login, from_environment
 from cubecast.net.links.tls import client_context
-from cubecast.net.security.credentials import KeyProof, Token, digest, holder, new_key, new_token, statement, written
+from cubecast.net.security.credentials import KeyProof, Token, digest, holder, new_token
+from cubecast.net.security.keys import new_key, statement, written
 from cubecast.net.security.policy import load_policy, parse_policy
 from support.certificates import certificates
 from support.running import run, until

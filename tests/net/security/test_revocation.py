@@ -11,7 +11,7 @@ from cubecast.errors import BadInput
 from cubecast.net.links.login import Login
 from cubecast.net.live_node import LiveNode
 from cubecast.net.security.certificates import Authority, Subject
-from cubecast.net.security.identity import Trust
+from cubecast.net.security.trust import Trust
 from cubecast.net.settings.config import NodeConfig
 from cubecast.net.settings.security import TlsSettings
 from support.cluster import FAST

@@ -22,7 +22,7 @@ from cubecast.net.security.policy import Policy, Principal
 from cubecast.net.settings.security import Limits
 
 if TYPE_CHECKING:
-    from cubecast.net.security.identity import Trust
+    from cubecast.net.security.trust import Trust
 
 
 class Counted:

@@ -13,7 +13,7 @@ from cubecast.errors import BadInput, RemoteProtocolError, Unreachable
 from cubecast.net.links.connection import DEFAULT_BUDGET, Connection
 from cubecast.net.links.handshake import Accepted, Answer, Challenge, Opening, Proof, Refused, decode_answer, encode
 from cubecast.net.links.login import NOTHING, Dialling, Login
-from cubecast.net.links.tls import explain
+from cubecast.net.links.tls_refusals import explain
 
 CALL_TIMEOUT = 2.0
 SHUTDOWN_TIMEOUT = 2.0

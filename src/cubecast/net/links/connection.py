@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         secured = None if self._transport is None else self._transport.get_extra_info("ssl_object")
         if secured is None:
             return []
-        from cubecast.net.security.identity import verified_chain  # brings a library along that others do without
+        from cubecast.net.security.trust import verified_chain  # brings a library along that others do without
 
         return verified_chain(secured)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from cubecast.addresses import Address
 from cubecast.net.links.handshake import Challenge, ClientGreeting
-from cubecast.net.links.tls import Words, explain
+from cubecast.net.links.tls_refusals import Words, explain
 from cubecast.net.security.limits import Handshakes
 from cubecast.net.settings.security import Limits
 

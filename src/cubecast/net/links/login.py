@@ -119,7 +119,7 @@ class Login:
     def prove(self, connection: Connection, challenge: Challenge, cluster: str) -> Proof:
         if self.key_file is None or self.name is None:
             raise BadInput("the node asks for a key, and there is none")
-        from cubecast.net.security.credentials import read_private, statement  # brings a library along
+        from cubecast.net.security.keys import read_private, statement  # brings a library along
 
         text = statement(cluster, self.name, challenge.challenge, connection.channel())
         return Proof(read_private(self.key_file).sign(text))

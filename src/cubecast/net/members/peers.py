@@ -40,7 +40,7 @@ from cubecast.net.members.security import Security
 from cubecast.net.settings.config import NodeConfig
 
 if TYPE_CHECKING:
-    from cubecast.net.security.identity import Trust
+    from cubecast.net.security.trust import Trust
 
 log = logging.getLogger(__name__)
 

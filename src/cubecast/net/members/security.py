@@ -24,7 +24,7 @@ from cubecast.protocol.families import find
 
 if TYPE_CHECKING:
     from cubecast.net.links.tls import Pages, TlsContext
-    from cubecast.net.security.identity import Trust
+    from cubecast.net.security.trust import Trust
 
 
 CHALLENGE_BYTES = 32

@@ -5,26 +5,13 @@ needs neither salt nor slowness because 256 bits cannot be guessed; the cluster'
 of one cluster is none in another, even where both read the same policy.
 """
 
-import base64
-import binascii
 import hashlib
 import hmac
 import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
 
 from cubecast.errors import BadInput
 
@@ -63,7 +50,7 @@ SECRET_BYTES = 32
 SECRET_LENGTH = 43
 """Characters of the secret part, base64 for URLs."""
 MOST_TOKEN = 256
-DIGEST_PREFIX = "sha256:"
+PREFIX = "sha256:"
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@.-]{0,63}")
 
@@ -84,14 +71,12 @@ def new_token(name: str) -> str:
 def digest(token: str, cluster: str) -> str:
     """What a policy holds instead of the token."""
     text = f"cubecast token\0{cluster}\0{token}".encode("utf-8", "surrogatepass")
-    return DIGEST_PREFIX + hashlib.sha256(text).hexdigest()
+    return PREFIX + hashlib.sha256(text).hexdigest()
 
 
 def check_digest(text: str) -> str:
-    if not re.fullmatch(DIGEST_PREFIX + "[0-9a-f]{64}", text):
-        raise BadInput(
-            f"a token's digest is {DIGEST_PREFIX} and 64 hexadecimal digits; `cubecast token new` prints one"
-        )
+    if not re.fullmatch(PREFIX + "[0-9a-f]{64}", text):
+        raise BadInput(f"a token's digest is {PREFIX} and 64 hexadecimal digits; `cubecast token new` prints one")
     return text
 
 
@@ -108,58 +93,3 @@ def matches(token: str, digests: Iterable[str], cluster: str) -> bool:
     for known in digests:
         found |= hmac.compare_digest(known, shown)
     return found
-
-
-# Ed25519 keys: a client signs what the node made up, so that nothing worth stealing crosses the connection.
-
-KEY_PREFIX = "ed25519:"
-NOBODYS_KEY = Ed25519PrivateKey.generate().public_key()
-
-
-def statement(cluster: str, name: str, challenge: bytes, channel: bytes) -> bytes:
-    """What is signed: for this cluster, this name, this challenge and this node's certificate, and nothing else."""
-    parts = (b"cubecast key proof 1", cluster.encode(), name.encode(), challenge, channel)
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-
-
-def new_key() -> tuple[bytes, str]:
-    """A private key as PEM, and its public half as a policy writes it."""
-    private = Ed25519PrivateKey.generate()
-    return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), written(private)
-
-
-def written(private: Ed25519PrivateKey) -> str:
-    """The public half, for a policy."""
-    raw = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return KEY_PREFIX + base64.b64encode(raw).decode()
-
-
-def read_private(path: Path) -> Ed25519PrivateKey:
-    try:
-        key = load_pem_private_key(path.read_bytes(), None)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, TypeError):
-        raise BadInput(f"{path} holds no private key in PEM without a password") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise BadInput(f"{path} holds a private key, but none for Ed25519")
-    return key
-
-
-def read_public(text: str) -> Ed25519PublicKey:
-    try:
-        if not text.startswith(KEY_PREFIX):
-            raise ValueError
-        return Ed25519PublicKey.from_public_bytes(base64.b64decode(text.removeprefix(KEY_PREFIX), validate=True))
-    except (ValueError, binascii.Error):
-        raise BadInput(
-            f"a public key is {KEY_PREFIX} and 32 bytes in base64; `cubecast token key` prints one"
-        ) from None
-
-
-def is_signed(public: Ed25519PublicKey, text: bytes, signature: bytes) -> bool:
-    try:
-        public.verify(signature, text)
-    except InvalidSignature:
-        return False
-    return True

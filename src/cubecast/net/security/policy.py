@@ -239,7 +239,7 @@ class Policy:
 
     def _has_signed(self, keys: "Sequence[Ed25519PublicKey]", proof: KeyProof) -> bool:
         # Here, because a node without keys in its policy does without the library.
-        from cubecast.net.security.credentials import NOBODYS_KEY, is_signed, statement
+        from cubecast.net.security.keys import NOBODYS_KEY, is_signed, statement
 
         text = statement(self.cluster, proof.name, proof.challenge, proof.channel)
         for key in keys:
@@ -287,7 +287,7 @@ def _known(name: str, table: Any) -> Known:
     if not isinstance(certificate, bool):
         raise BadInput(f"{name}: certificate is true or false, not {certificate!r}")
     tokens = tuple(check_digest(text) for text in _texts(name, "tokens", table))
-    from cubecast.net.security.credentials import read_public  # brings a library along that others do without
+    from cubecast.net.security.keys import read_public  # brings a library along that others do without
 
     keys = tuple(read_public(text) for text in _texts(name, "keys", table))
     return Known(Principal(name, _grants(name, table)), tokens, keys, certificate)
