@@ -67,13 +67,13 @@ class Found:
     link_kept: bool = False
     growth: int = 0
     """Bytes that Python holds at the end more than a fifth into the run."""
-    strangers_left: int = 0
+    silent_left: int = 0
     cpu_seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
         heard = self.received.delivered == self.sent and not self.received.gaps and not self.received.disorder
-        return heard and self.link_kept and not self.unanswered and not self.strangers_left
+        return heard and self.link_kept and not self.unanswered and not self.silent_left
 
 
 def malformed_frame(random: Random, sender: int) -> bytes:
@@ -161,7 +161,7 @@ async def fuzz(frames: int, seed: int) -> Found:
     talking.cancel()
     await other.port.publishing.published_all()
     found.link_kept = link is not None and target.link_to(1) is link
-    found.strangers_left = target.reception.strangers
+    found.silent_left = target.reception.unauthenticated
     await other.close()
     await target.close()
     return found
@@ -200,7 +200,7 @@ def main() -> None:
     for data in found.unanswered:
         print(f"  not answered: {data.hex()}")
     print(f"  the other node said {found.sent:,} things, {heard:,} arrived, link kept: {found.link_kept}")
-    print(f"  memory grew by {found.growth:,} bytes, {found.strangers_left} strangers, {found.cpu_seconds:.1f} s CPU")
+    print(f"  memory grew by {found.growth:,} bytes, {found.silent_left} strangers, {found.cpu_seconds:.1f} s CPU")
     raise SystemExit(0 if found.ok else 1)
 
 

@@ -32,14 +32,17 @@ TAKEN: dict[str, list[tuple[Any, Any]]] = {
     "limits": [
         ({"clients_per_address": 5}, Limits(clients_per_address=5)),
         ({"greeting_time": "200 ms"}, Limits(greeting_time=0.2)),
-        (Limits(strangers=7), Limits(strangers=7)),
+        (Limits(unauthenticated=7), Limits(unauthenticated=7)),
     ],
     "ws_origins": [("https://a.example", ("https://a.example",))],
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a misspelt name": ({"lisen": "127.0.0.1:0"}, "Node: unknown setting lisen; did you mean listen?"),
     "what an option is called": ({"id": 3}, "Node: unknown setting id; did you mean node?"),
-    "a misspelt name in a table": ({"limits": {"stranger": 1}}, "limits.stranger; did you mean limits.strangers?"),
+    "a misspelt name in a table": (
+        {"limits": {"unauthenticate": 1}},
+        "limits.unauthenticate; did you mean limits.unauthenticated?",
+    ),
     "a number in words": ({"window": "many"}, "Node: window must be a whole number from 1 to 4096, not 'many'"),
     "too much": ({"max_payload": "2 MiB"}, "max_payload must be a number of bytes from 1 to 1048576"),
     "no address": ({"join": "localhost"}, "Node: join 'localhost' is not an address; write HOST:PORT"),

@@ -56,7 +56,7 @@ class Scene:
             message = await anext(aiter(self.sees))
         assert (message.topic, message.data, message.principal) == ("honest.word", "still here", "honest")
         assert len(self.node.status()["members"]) == 1
-        await until(lambda: self.node.reception.strangers == 0)
+        await until(lambda: self.node.reception.unauthenticated == 0)
 
 
 @asynccontextmanager

@@ -28,6 +28,8 @@ MOST = {
     ("docs", "somebody"): 0,
     ("docs", "nobody"): 36,
 }
+METAPHORS = ("sparing", "handover", "shelf", "crew", "door", "mending")
+"""What stood for a cache, a callback, a store of batches, member processes, a listener, repair."""
 ACTORLESS = ["whoever", "somebody", "nobody"]
 
 
@@ -49,3 +51,11 @@ def test_sentences_name_the_actor(top: str, word: str):
     texts = [path.read_text() for path in root.rglob(suffix) if path.name != "vocabulary.md"]
     count = sum(len(re.findall(rf"\b{word}\b", text, re.IGNORECASE)) for text in texts)
     assert count <= MOST[top, word], f"{count} times in {top}: say who it is (the driver, the subscriber, the operator)"
+
+
+@pytest.mark.parametrize("word", METAPHORS)
+def test_things_have_the_trades_word(word: str):
+    places = [*PACKAGE.rglob("*.py"), *(path for path in (ROOT / "docs").rglob("*.md") if path.name != "vocabulary.md")]
+    found = re.compile(rf"(?<![a-z]){word}s?(?![a-z])", re.IGNORECASE)
+    wrong = [path for path in places if found.search(path.read_text())]
+    assert not wrong, f"{word}: {wrong}"

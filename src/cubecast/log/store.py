@@ -211,7 +211,7 @@ class Store(ReadableLog):
         if not self._closed:
             self._next_sweep = self._loop.call_later(0 if is_more_to_do else SWEEP_EVERY, self._sweep)
 
-    # Mending
+    # Repair
 
     async def repair(self, records: Sequence[Record], into: Damage | None = None) -> int:
         """Put messages had from a peer where they are missing; how many damaged ranges are whole again.

@@ -1,4 +1,4 @@
-"""A node put together: the machine's life, and the doors through which peers, clients and browsers come."""
+"""A node put together: the machine's life, and the listeners through which peers, clients and browsers come."""
 
 import asyncio
 import logging
@@ -235,7 +235,7 @@ class LiveNode:
         """Begin a journal of that name in the middle of this life, or, None, end the one that is written."""
         return self.life.switch_tracing(run)
 
-    # The doors
+    # Listeners
 
     def _who(self) -> Accepted | None:
         """What a client is told."""

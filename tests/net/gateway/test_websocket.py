@@ -130,7 +130,7 @@ def test_who_does_not_greet_is_sent_away():
             node.limits = Limits(greeting_time=0.02)
             async with visitor(node, None) as guest:
                 assert await guest.farewell() == (WSCloseCode.POLICY_VIOLATION, "it did not greet in time")
-            node.limits = Limits(strangers=1)
+            node.limits = Limits(unauthenticated=1)
             async with visitor(node, None) as silent, visitor(node):
                 code, reason = await silent.farewell()
                 assert code == WSCloseCode.POLICY_VIOLATION and "too many" in reason
@@ -138,7 +138,7 @@ def test_who_does_not_greet_is_sent_away():
     run(main())
 
 
-def test_strangers_and_crowds_have_limits():
+def test_unauthenticated_callers_and_crowds_have_limits():
     async def main():
         async with endpoint() as node:
             node.limits = Limits(first_frame=1024)

@@ -97,7 +97,7 @@ def test_a_node_survives_every_mutant_and_starts_again(kind, tmp_path, caplog):
             caller.send(msgspec.msgpack.encode(mutant))
             await caller.frame()
             caller.close()
-        await until(lambda: node.reception.strangers == 0)
+        await until(lambda: node.reception.unauthenticated == 0)
         places = node.life.directory.places.values()
         assert all(0 <= one.node < 8 and -1 <= one.incarnation <= LAST_INCARNATION for one in places)
         honest = await Raw.open(node.address)

@@ -24,11 +24,11 @@ def test_a_crowd_of_silent_callers_does_not_keep_a_node_from_joining():
     async def scenario():
         first = LiveNode(NodeConfig(dimension=2))
         await first.start()
-        crowd = await _silent(first.address, Limits().strangers + 20)
+        crowd = await _silent(first.address, Limits().unauthenticated + 20)
         second = LiveNode(NodeConfig(join=(first.address,)))
         async with asyncio.timeout(DEADLINE):
             await second.start()
-        assert first.reception.strangers <= Limits().strangers
+        assert first.reception.unauthenticated <= Limits().unauthenticated
         for reader, _ in crowd[:20]:
             await _closed(reader)
         for _, writer in crowd:
@@ -46,7 +46,7 @@ def test_a_caller_has_a_limited_time_to_greet():
         ((reader, writer),) = await _silent(node.address, 1)
         writer.write(b"\x00\x00")
         await _closed(reader)
-        assert node.reception.strangers == 0
+        assert node.reception.unauthenticated == 0
         writer.close()
         await node.close()
 

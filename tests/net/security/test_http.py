@@ -100,7 +100,7 @@ def test_handshakes_with_pages_count_like_those_with_the_node(caplog):
                 await gone(await half_handshakes(scene.node.web.address, 60))
             sent_away = [line for line in caplog.messages if "too many handshakes from 127.0.0.1" in line]
             assert 0 < len(sent_away) < 58, "the first ones were not, and the next ones waited"
-            await until(lambda: not len(scene.node.web.callers.strangers))
+            await until(lambda: not len(scene.node.web.callers.unauthenticated))
             assert (await _get(scene, "/healthz", None))[0] == 200
 
     run(scenario())
@@ -116,16 +116,16 @@ def test_both_doors_count_the_handshakes_of_an_address_together():
     run(scenario())
 
 
-def test_who_stays_in_the_middle_of_a_handshake_is_a_stranger_among_few():
+def test_who_stays_in_the_middle_of_a_handshake_is_unauthenticated_among_few():
     async def scenario():
-        async with pages_over_tls(strangers=5, greeting_time=600.0) as scene:
+        async with pages_over_tls(unauthenticated=5, greeting_time=600.0) as scene:
             flood = await half_handshakes(scene.node.web.address, 20)
             await gone(flood[:15])
-            assert len(scene.node.web.callers.strangers) == 5
+            assert len(scene.node.web.callers.unauthenticated) == 5
             assert (await _get(scene, "/healthz", None))[0] == 200, "whoever means it pushes one of them out"
             for caller in flood:
                 caller.close()
-            await until(lambda: not len(scene.node.web.callers.strangers))
+            await until(lambda: not len(scene.node.web.callers.unauthenticated))
 
     run(scenario())
 

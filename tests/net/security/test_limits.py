@@ -16,7 +16,7 @@ from cubecast.net.gateway.messages import encode as said
 from cubecast.net.links import listener
 from cubecast.net.links.framing import HEADER, framed
 from cubecast.net.links.handshake import MAGIC, VERSION, Accepted, ClientGreeting, decode_answer, encode
-from cubecast.net.links.listener import Strangers
+from cubecast.net.links.listener import UnauthenticatedCallers
 from cubecast.net.links.login import Login
 from cubecast.net.links.tls import client_context
 from cubecast.net.security.credentials import digest, new_token
@@ -106,15 +106,15 @@ def test_after_it_what_no_client_says_ends_the_connection(case):
 
 
 def _arrivals(scene):
-    """Whoever is taken for a stranger from now on, even if not for long."""
-    strangers, arrived = scene.node.reception._strangers, []
-    arrive = strangers.arrive
+    """Whoever is taken for unauthenticated from now on, even if not for long."""
+    unauthenticated, arrived = scene.node.reception._unauthenticated, []
+    arrive = unauthenticated.arrive
 
     def noted(*arguments):
         arrived.append(arguments)
         return arrive(*arguments)
 
-    strangers.arrive = noted
+    unauthenticated.arrive = noted
     return arrived
 
 
@@ -130,7 +130,7 @@ def test_silence_has_an_end(tls):
             for caller in callers:
                 await caller.closed()
                 caller.close()
-            await until(lambda: scene.node.reception.strangers == 0)
+            await until(lambda: scene.node.reception.unauthenticated == 0)
 
     run(scenario())
 
@@ -142,9 +142,9 @@ def test_who_goes_away_before_the_handshake_leaves_nothing_behind(caplog):
         async with secured(RULES, limits=Limits(greeting_time=600.0)) as scene:
             for _ in range(3):
                 with socket.create_connection((scene.at.host, scene.at.port)) as caller:
-                    await until(lambda: scene.node.reception.strangers == 1)
+                    await until(lambda: scene.node.reception.unauthenticated == 1)
                     caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                await until(lambda: scene.node.reception.strangers == 0)
+                await until(lambda: scene.node.reception.unauthenticated == 0)
 
     run(scenario())
     assert not [record for record in caplog.records if record.name == "asyncio"]
@@ -162,7 +162,7 @@ def test_a_handshake_without_sockets_to_spare_leaves_nothing_behind(monkeypatch)
                 caller = await Raw.open(scene.at)
                 await caller.closed()
                 caller.close()
-            await until(lambda: scene.node.reception.strangers == 0)
+            await until(lambda: scene.node.reception.unauthenticated == 0)
 
     run(scenario())
 
@@ -193,17 +193,17 @@ def test_a_handshake_without_a_greeting_has_an_end():
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-def test_a_flood_of_strangers_keeps_nobody_out(tls):
+def test_a_flood_of_unauthenticated_callers_keeps_nobody_out(tls):
     async def scenario():
-        async with secured(RULES, tls=tls, limits=Limits(strangers=20)) as scene:
+        async with secured(RULES, tls=tls, limits=Limits(unauthenticated=20)) as scene:
             flood = [await Raw.open(scene.at) for _ in range(60)]
             login = Login(tls=certificates().anybody if tls else None, token=TOKEN)
             async with connect(scene.address, login=login) as client:
                 await client.status()
-            assert scene.node.reception.strangers <= 20
+            assert scene.node.reception.unauthenticated <= 20
             for caller in flood:
                 caller.close()
-            await until(lambda: scene.node.reception.strangers == 0)
+            await until(lambda: scene.node.reception.unauthenticated == 0)
 
     run(scenario())
 
@@ -220,7 +220,7 @@ def test_who_begins_too_many_handshakes_waits_and_then_is_sent_away(caplog):
                 for caller in flood:
                     await caller.closed()
                     caller.close()
-            await until(lambda: scene.node.reception.strangers == 0)
+            await until(lambda: scene.node.reception.unauthenticated == 0)
             sent_away = [line for line in caplog.messages if "too many handshakes from 127.0.0.1" in line]
             assert 0 < len(sent_away) < 98, "the first ones were not, and the next ones waited"
             login = Login(tls=certificates().anybody, token=TOKEN)
@@ -246,13 +246,13 @@ def test_each_address_has_handshakes_of_its_own():
 def test_a_crowd_from_one_address_pushes_out_only_its_own():
     async def scenario():
         gone = []
-        strangers = Strangers(Limits(strangers=10))
-        patient = strangers.arrive("192.0.2.1", lambda _: gone.append("patient"))
+        unauthenticated = UnauthenticatedCallers(Limits(unauthenticated=10))
+        patient = unauthenticated.arrive("192.0.2.1", lambda _: gone.append("patient"))
         for number in range(100):
-            strangers.arrive("198.51.100.7", lambda _, number=number: gone.append(number))
-        assert len(strangers) == 10 and gone == list(range(91)), "the oldest of the crowd, one after the other"
-        assert strangers.leave(patient) and not strangers.leave(patient)
-        strangers.abort_all("the test is over")
+            unauthenticated.arrive("198.51.100.7", lambda _, number=number: gone.append(number))
+        assert len(unauthenticated) == 10 and gone == list(range(91)), "the oldest of the crowd, one after the other"
+        assert unauthenticated.leave(patient) and not unauthenticated.leave(patient)
+        unauthenticated.abort_all("the test is over")
 
     run(scenario())
 

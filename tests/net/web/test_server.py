@@ -124,7 +124,7 @@ def test_who_asks_for_nothing_does_not_stay(said):
 
 def test_a_crowd_that_asks_for_nothing_keeps_nobody_out():
     async def main():
-        async with Node(**FAST, http=HTTP, limits=Limits(strangers=5)) as node:
+        async with Node(**FAST, http=HTTP, limits=Limits(unauthenticated=5)) as node:
             callers = [await asyncio.open_connection(*node._live.web.address) for _ in range(20)]
             for caller in callers[:15]:
                 await _hung_up(caller)
@@ -138,7 +138,7 @@ def test_a_crowd_that_asks_for_nothing_keeps_nobody_out():
 
 def test_connections_are_counted_even_if_something_was_asked():
     async def main():
-        async with Node(**FAST, http=HTTP, max_clients=2, limits=Limits(strangers=1)) as node:
+        async with Node(**FAST, http=HTTP, max_clients=2, limits=Limits(unauthenticated=1)) as node:
             kept = []
             for _ in range(3):
                 reader, writer = await asyncio.open_connection(*node._live.web.address)

@@ -26,7 +26,7 @@ from cubecast.net.links.handshake import (
     encode,
     objection,
 )
-from cubecast.net.links.listener import Strangers
+from cubecast.net.links.listener import UnauthenticatedCallers
 from cubecast.net.members.security import admit
 from cubecast.net.security.policy import Policy
 from cubecast.net.settings.fields import MAX_FRAME
@@ -156,7 +156,7 @@ class WebSockets:
     ) -> None:
         self._clients, self._cluster, self._origins = clients, cluster, origins
         self._policy, self._limits, self._full_for = policy, limits, full_for
-        self._strangers = Strangers(limits())
+        self._unauthenticated = UnauthenticatedCallers(limits())
         self._on_refused = on_refused
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -174,12 +174,12 @@ class WebSockets:
         )
         await socket.prepare(request)
         link = WebSocketLink(socket, request, self._clients.budget)
-        self._strangers.limits = self._limits()
-        stranger = self._strangers.arrive(link.host, link.abort)
+        self._unauthenticated.limits = self._limits()
+        caller = self._unauthenticated.arrive(link.host, link.abort)
         try:
             greeting = await self._greeting(socket, link)
         finally:
-            self._strangers.leave(stranger)
+            self._unauthenticated.leave(caller)
         if greeting is not None:
             await self._admit(socket, link, greeting)
         return socket

@@ -1,5 +1,5 @@
 """Listening, and callers that have not said, and proved, who they are: few at a time, not for long, and a crowd hurts
-only itself. They count as strangers from the moment they connect, so half a handshake is no way to stay.
+only itself. They count from the moment they connect, so half a handshake is no way to stay.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from cubecast.net.security.limits import Handshakes
 from cubecast.net.settings.security import Limits
 
 
-class Stranger:
+class UnauthenticatedCaller:
     """One of them; `abort` hangs up, whatever stage its connection is at."""
 
     __slots__ = ("abort", "address", "asked", "channel", "timer")
@@ -31,53 +31,53 @@ class Stranger:
         """What it greeted with, and was asked to sign."""
 
 
-class Strangers:
+class UnauthenticatedCallers:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._by_address: dict[str, dict[Stranger, None]] = {}
+        self._by_address: dict[str, dict[UnauthenticatedCaller, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def arrive(self, address: str, abort: Callable[[str], None]) -> Stranger:
+    def arrive(self, address: str, abort: Callable[[str], None]) -> UnauthenticatedCaller:
         """With too many of them, the address that has most loses the one that has been silent for longest: who means to
         greet does it at once, and a crowd from one address does not push anybody else out."""
-        stranger = Stranger(address, abort)
+        caller = UnauthenticatedCaller(address, abort)
         loop, limits = asyncio.get_running_loop(), self.limits
-        stranger.timer = loop.call_later(limits.greeting_time, self._hurry, stranger)
-        self._by_address.setdefault(address, {})[stranger] = None
+        caller.timer = loop.call_later(limits.greeting_time, self._hurry, caller)
+        self._by_address.setdefault(address, {})[caller] = None
         self._count += 1
-        if self._count > limits.strangers:
+        if self._count > limits.unauthenticated:
             crowd = max(self._by_address.values(), key=len)
             silent = next(iter(crowd))
             self.leave(silent)
             silent.abort("too many callers that do not say who they are")
-        return stranger
+        return caller
 
-    def leave(self, stranger: Stranger) -> bool:
-        """It is known now, or gone; False when it was no stranger any more."""
-        here = self._by_address.get(stranger.address, {})
-        if stranger not in here:
+    def leave(self, caller: UnauthenticatedCaller) -> bool:
+        """It is known now, or gone; False when it was counted no more."""
+        here = self._by_address.get(caller.address, {})
+        if caller not in here:
             return False
-        del here[stranger]
+        del here[caller]
         if not here:
-            del self._by_address[stranger.address]
+            del self._by_address[caller.address]
         self._count -= 1
-        if stranger.timer is not None:
-            stranger.timer.cancel()
+        if caller.timer is not None:
+            caller.timer.cancel()
         return True
 
     def abort_all(self, reason: str) -> None:
         for here in list(self._by_address.values()):
-            for stranger in list(here):
-                stranger.abort(reason)
+            for caller in list(here):
+                caller.abort(reason)
 
-    def _hurry(self, stranger: Stranger) -> None:
-        stranger.abort("it did not greet in time")
+    def _hurry(self, caller: UnauthenticatedCaller) -> None:
+        caller.abort("it did not greet in time")
 
 
-# Listening for TLS. Callers count as strangers from the moment they connect, so half a handshake is no way to stay.
+# Listening for TLS. Callers count from the moment they connect, so half a handshake is no way to stay.
 #
 # Sockets are accepted here and not by the event loop's server, which would tell the node nothing of a caller before its
 # handshake is over. Who calls without TLS is told so in the clear and goes.
@@ -92,7 +92,7 @@ SHUTDOWN_TIMEOUT = 2.0
 PAUSE = 0.1
 """Seconds until the next try when the system has no more sockets."""
 
-Made = Callable[[Stranger], asyncio.BaseProtocol]
+Made = Callable[[UnauthenticatedCaller], asyncio.BaseProtocol]
 
 
 class Certified(Protocol):
@@ -110,16 +110,16 @@ class TlsListener:
     def __init__(
         self,
         tls: Certified,
-        strangers: Strangers,
+        unauthenticated: UnauthenticatedCallers,
         handshakes: Handshakes,
         make: Made,
         on_refused: Callable[[str], None],
         *,
         without_tls: bytes,
     ) -> None:
-        """`make` gives the protocol for a stranger's connection, to be opened when its handshake is over; who does not
+        """`make` gives the protocol for a caller's connection, to be opened when its handshake is over; who does not
         speak TLS is told `without_tls`; `on_refused` is told of callers whose handshake failed."""
-        self._tls, self._strangers, self._handshakes, self._make = tls, strangers, handshakes, make
+        self._tls, self._unauthenticated, self._handshakes, self._make = tls, unauthenticated, handshakes, make
         self._without_tls = without_tls
         self._on_refused = on_refused
         self._sockets: list[socket.socket] = []
@@ -164,7 +164,7 @@ class TlsListener:
                 await asyncio.sleep(PAUSE)
                 continue
             caller.setblocking(False)
-            arrival = _Arrival(self._strangers, str(where[0]))
+            arrival = _Arrival(self._unauthenticated, str(where[0]))
             arrival.task = self._start(self._receive(caller, f"{where[0]}:{where[1]}", arrival))
 
     async def _receive(self, caller: socket.socket, label: str, arrival: "_Arrival") -> None:
@@ -176,7 +176,7 @@ class TlsListener:
         except OSError as error:  # it went away before it said anything, or there are no more sockets
             arrival.reason = explain(error)
         caller.close()
-        if self._strangers.leave(arrival.stranger):
+        if self._unauthenticated.leave(arrival.counted):
             log.info("a caller was not let in: %s", arrival.reason, extra={"client": label})
             self._on_refused(f"{label}: {arrival.reason}")
 
@@ -187,7 +187,7 @@ class TlsListener:
                 arrival.reason = "it does not speak TLS"
                 await words.say(self._without_tls)
             elif not await self._is_its_turn(arrival):
-                arrival.reason = f"too many handshakes from {arrival.stranger.address}"
+                arrival.reason = f"too many handshakes from {arrival.counted.address}"
             elif not await self._shake_hands(caller, arrival):
                 await words.say_what_tls_said()
             else:
@@ -195,20 +195,20 @@ class TlsListener:
         return False
 
     async def _is_its_turn(self, arrival: "_Arrival") -> bool:
-        limits, now = self._strangers.limits, asyncio.get_running_loop().time()
-        wait = self._handshakes.wait(arrival.stranger.address, limits, now)
+        limits, now = self._unauthenticated.limits, asyncio.get_running_loop().time()
+        wait = self._handshakes.wait(arrival.counted.address, limits, now)
         if wait:
             await asyncio.sleep(wait)
         return wait is not None
 
     async def _shake_hands(self, caller: socket.socket, arrival: "_Arrival") -> bool:
-        arrival.stranger.channel = self._tls.channel
+        arrival.counted.channel = self._tls.channel
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._make(arrival.stranger),
+                lambda: self._make(arrival.counted),
                 caller,
                 ssl=self._tls.server,
-                ssl_handshake_timeout=self._strangers.limits.greeting_time,
+                ssl_handshake_timeout=self._unauthenticated.limits.greeting_time,
                 ssl_shutdown_timeout=SHUTDOWN_TIMEOUT,
             )
         except OSError as error:
@@ -220,10 +220,10 @@ class TlsListener:
 class _Arrival:
     """A caller whose handshake is not over: to abort it is to cancel the task that has it in hand."""
 
-    def __init__(self, strangers: Strangers, address: str) -> None:
+    def __init__(self, unauthenticated: UnauthenticatedCallers, address: str) -> None:
         self.task: asyncio.Task[None] | None = None
         self.reason = "this node closes"
-        self.stranger = strangers.arrive(address, self._abort)
+        self.counted = unauthenticated.arrive(address, self._abort)
 
     def _abort(self, reason: str) -> None:
         self.reason = reason

@@ -26,7 +26,7 @@ from cubecast.net.links.handshake import (
     objection,
     protocol_objection,
 )
-from cubecast.net.links.listener import Stranger, Strangers
+from cubecast.net.links.listener import UnauthenticatedCaller, UnauthenticatedCallers
 from cubecast.net.members.directory import Directory
 from cubecast.net.members.peers import Peers
 from cubecast.net.members.security import OPEN_VISITOR, Security, Visitor, admit, prove
@@ -58,8 +58,8 @@ class Reception:
         self._peers = peers
         self._security = security
         self._server: asyncio.Server | TlsListener | None = None
-        self._strangers = Strangers(config.limits)
-        self._by_connection: dict[Connection, Stranger] = {}
+        self._unauthenticated = UnauthenticatedCallers(config.limits)
+        self._by_connection: dict[Connection, UnauthenticatedCaller] = {}
         self.address = config.listen
         self._on_client, self._on_refused = on_client, on_refused
 
@@ -83,40 +83,40 @@ class Reception:
 
             self._server = TlsListener(
                 self._security.tls,
-                self._strangers,
+                self._unauthenticated,
                 self._security.handshakes,
-                self._stranger,
+                self._arriving,
                 lambda detail: self._on_refused("refused", detail),
                 without_tls=framed(encode(Refused(NO_TLS, retry=False))),
             )
             return await self._server.open(listen)
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._stranger, listen.host, listen.port, backlog=1024)
+        server = await loop.create_server(self._arriving, listen.host, listen.port, backlog=1024)
         self._server = server
         port: int = server.sockets[0].getsockname()[1]
         return port
 
     def reconfigure(self, config: NodeConfig) -> None:
         self._config = config
-        self._strangers.limits = config.limits
+        self._unauthenticated.limits = config.limits
 
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-            self._strangers.abort_all("this node closes")
+            self._unauthenticated.abort_all("this node closes")
             self._server = None
 
     @property
-    def strangers(self) -> int:
+    def unauthenticated(self) -> int:
         """How many callers have not said who they are."""
-        return len(self._strangers)
+        return len(self._unauthenticated)
 
-    def _stranger(self, known: Stranger | None = None) -> Connection:
+    def _arriving(self, known: UnauthenticatedCaller | None = None) -> Connection:
         """`known` since before its TLS handshake."""
 
         def came(connection: Connection) -> None:
             if known is None:
-                self._by_connection[connection] = self._strangers.arrive(connection.host, connection.abort)
+                self._by_connection[connection] = self._unauthenticated.arrive(connection.host, connection.abort)
             else:
                 known.abort = connection.abort
                 self._by_connection[connection] = known
@@ -131,32 +131,32 @@ class Reception:
         )
 
     def _left(self, connection: Connection, error: Exception | None) -> None:
-        stranger = self._by_connection.pop(connection, None)
-        if stranger is not None and self._strangers.leave(stranger):
+        caller = self._by_connection.pop(connection, None)
+        if caller is not None and self._unauthenticated.leave(caller):
             log.info("a caller left without a greeting: %s", error or "closed", extra={"client": connection.label})
             if isinstance(error, RemoteProtocolError):
                 self._on_refused("refused-frame", f"{connection.label}: {error}")
 
     def _greeted(self, connection: Connection, frames: list[bytes]) -> None:
-        stranger = self._by_connection.get(connection)
-        if stranger is None:
+        caller = self._by_connection.get(connection)
+        if caller is None:
             return  # refused already, and not gone yet
         visitor: Visitor | Refused = OPEN_VISITOR
-        if stranger.asked is not None:
-            opening: Opening = stranger.asked[0]
-            visitor, refusal = prove(self._security.policy, stranger, decode_proof(frames[0])), None
+        if caller.asked is not None:
+            opening: Opening = caller.asked[0]
+            visitor, refusal = prove(self._security.policy, caller, decode_proof(frames[0])), None
         else:
             opening = decode_opening(frames[0])
             refusal = objection(opening, self._config.cluster)
             if refusal is None and isinstance(opening, ClientGreeting):
                 answer = admit(self._security.policy, connection, opening)
                 if isinstance(answer, Challenge):
-                    stranger.asked = opening, answer
+                    caller.asked = opening, answer
                     connection.send(encode(answer))
                     return
                 visitor = answer
         del self._by_connection[connection]
-        self._strangers.leave(stranger)
+        self._unauthenticated.leave(caller)
         connection.early = frames[1:]
         connection.allow_frames(MAX_FRAME)
         refusal = refusal or self._take(connection, opening, visitor)

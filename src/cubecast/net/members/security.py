@@ -1,4 +1,4 @@
-"""Everything about security that one node has, in one place for its doors; who may pass them: the certificate, the
+"""Everything about security that one node has, in one place for its listeners; who may pass them: the certificate, the
 token or the key behind a greeting.
 """
 
@@ -13,7 +13,7 @@ from cubecast.errors import BadInput, NotAuthenticated
 from cubecast.ids import NodeId
 from cubecast.net.links.connection import Connection
 from cubecast.net.links.handshake import Challenge, ClientGreeting, Greeting, JoinRequest, Proof, Refused
-from cubecast.net.links.listener import Stranger
+from cubecast.net.links.listener import UnauthenticatedCaller
 from cubecast.net.security.credentials import ClientCertificate, Credentials, KeyProof, Token
 from cubecast.net.security.identity import Identity, identities, uris_of
 from cubecast.net.security.limits import Handshakes
@@ -92,11 +92,11 @@ def admit(policy: Policy, connection: Shown, greeting: ClientGreeting) -> Visito
     return _authenticated(policy, None)
 
 
-def prove(policy: Policy, stranger: Stranger, proof: Proof) -> Visitor | Refused:
+def prove(policy: Policy, caller: UnauthenticatedCaller, proof: Proof) -> Visitor | Refused:
     """Let a client in that was asked to sign something."""
-    assert stranger.asked is not None, "only who was asked answers"
-    greeting, challenge = stranger.asked
-    credentials = KeyProof(greeting.key or "", challenge.challenge, stranger.channel, proof.signature)
+    assert caller.asked is not None, "only who was asked answers"
+    greeting, challenge = caller.asked
+    credentials = KeyProof(greeting.key or "", challenge.challenge, caller.channel, proof.signature)
     return _authenticated(policy, credentials)
 
 
@@ -134,7 +134,7 @@ class Security:
         self.policy = self._load_policy()
         self.tls = self._load_tls()
         self.handshakes = Handshakes()
-        """Those of all doors of this node together."""
+        """Those of all listeners of this node together."""
 
     def settled(self, config: NodeConfig) -> NodeConfig:
         """The configuration with the id the certificate names; BadInput if it forbids the one asked for."""

@@ -42,7 +42,7 @@ GOODBYES_TAKE = 0.5
 
 
 class Outside(Protocol):
-    """What is around a life: those who watch it, and the doors of its node."""
+    """What is around a life: those who watch it, and the listeners of its node."""
 
     def notice(self, kind: str, peer: NodeId | None, detail: str) -> None:
         """Something rare happened."""

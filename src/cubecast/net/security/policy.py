@@ -106,7 +106,7 @@ class Action(StrEnum):
 
 
 class Principal:
-    """Made by a `Policy`; `may` is what the doors ask. Decisions are remembered, a new policy makes new principals."""
+    """Made by a `Policy`; gateways and pages ask `may`. Decisions are remembered, a new policy makes new principals."""
 
     __slots__ = ("_decisions", "_grants", "is_unrestricted", "name")
 

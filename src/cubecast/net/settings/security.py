@@ -48,7 +48,7 @@ class Limits:
     """How long a caller may take to say, and prove, who it is, the TLS handshake included."""
     first_frame: int = setting(16 << 10, least=1 << 10, most=MAX_FRAME, unit="bytes", reload=True)
     """The largest frame of a caller that has not said who it is."""
-    strangers: int = setting(256, least=1, most=MANY, reload=True)
+    unauthenticated: int = setting(256, least=1, most=MANY, reload=True)
     """Callers at a time that have not said who they are; beyond, the address with most of them loses the oldest."""
     handshakes_per_second: float = setting(100.0, least=0, reload=True)
     """TLS handshakes that callers from one address may begin per second; beyond, they wait their turn. 0: no limit."""

@@ -16,7 +16,7 @@ from aiohttp import web
 from cubecast.addresses import Address
 from cubecast.errors import NotAuthenticated, NotPermitted
 from cubecast.escaping import visible
-from cubecast.net.links.listener import Stranger, Strangers
+from cubecast.net.links.listener import UnauthenticatedCaller, UnauthenticatedCallers
 from cubecast.net.security.credentials import Token
 from cubecast.net.security.policy import OPEN as OPEN_POLICY
 from cubecast.net.security.policy import Action, Policy, Principal
@@ -103,28 +103,28 @@ class Callers:
     ) -> None:
         """`on_refused` is told of callers that were sent away."""
         self._limits, self._most = limits, most
-        self.strangers = Strangers(limits())
-        self._silent: dict[asyncio.BaseProtocol, Stranger] = {}
+        self.unauthenticated = UnauthenticatedCallers(limits())
+        self._silent: dict[asyncio.BaseProtocol, UnauthenticatedCaller] = {}
         self.on_refused = on_refused
 
     def arriving(
-        self, handler: asyncio.Protocol, count: Callable[[], int], known: Stranger | None = None
+        self, handler: asyncio.Protocol, count: Callable[[], int], known: UnauthenticatedCaller | None = None
     ) -> asyncio.Protocol:
         """For a connection that the handler is to have; `count` says how many there are. `known` since before its TLS
         handshake."""
         return _Arriving(handler, lambda transport: self._came(handler, transport, count(), known))
 
     def reconfigure(self) -> None:
-        self.strangers.limits = self._limits()
+        self.unauthenticated.limits = self._limits()
 
     def spoke(self, handler: asyncio.BaseProtocol) -> None:
         """It asked for something."""
-        stranger = self._silent.pop(handler, None)
-        if stranger is not None:
-            self.strangers.leave(stranger)
+        caller = self._silent.pop(handler, None)
+        if caller is not None:
+            self.unauthenticated.leave(caller)
 
     def _came(
-        self, handler: asyncio.Protocol, transport: asyncio.Transport, count: int, known: Stranger | None
+        self, handler: asyncio.Protocol, transport: asyncio.Transport, count: int, known: UnauthenticatedCaller | None
     ) -> None:
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if peer else ""
@@ -142,9 +142,9 @@ class Callers:
             abort(f"{self._most()} connections to the pages of this node are open already")
             return
         if known is None:
-            stranger = self.strangers.arrive(host, abort)
+            caller = self.unauthenticated.arrive(host, abort)
             if not transport.is_closing():
-                self._silent[handler] = stranger
+                self._silent[handler] = caller
 
 
 class _Arriving(asyncio.Protocol):

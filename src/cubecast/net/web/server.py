@@ -14,7 +14,7 @@ from aiohttp import web
 
 from cubecast.addresses import Address
 from cubecast.errors import BadInput
-from cubecast.net.links.listener import Stranger
+from cubecast.net.links.listener import UnauthenticatedCaller
 from cubecast.net.settings.security import Limits
 from cubecast.net.web import metrics
 from cubecast.net.web.access import Callers, Gate
@@ -86,7 +86,7 @@ class WebServer:
         self._limits: Callable[[], Limits] = lambda: node.config.limits
         self.callers = Callers(
             self._limits,
-            lambda: node.config.max_clients + node.config.limits.strangers,
+            lambda: node.config.max_clients + node.config.limits.unauthenticated,
             lambda kind, detail: node.notice(kind, None, detail),
         )
         self.address = address
@@ -125,7 +125,7 @@ class WebServer:
 
         loop = asyncio.get_running_loop()
 
-        def protocol(known: Stranger | None = None) -> asyncio.Protocol:
+        def protocol(known: UnauthenticatedCaller | None = None) -> asyncio.Protocol:
             handler = _Handler(http, loop=loop, logger=log, access_log=None, keepalive_timeout=KEPT_FOR)  # type: ignore[arg-type]
             return self.callers.arriving(handler, lambda: len(http.connections), known)
 
@@ -134,7 +134,7 @@ class WebServer:
 
             self._server = TlsListener(
                 self._tls,
-                self.callers.strangers,
+                self.callers.unauthenticated,
                 self._handshakes,
                 protocol,
                 lambda detail: self.callers.on_refused("refused", detail),

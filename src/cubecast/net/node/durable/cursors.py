@@ -229,7 +229,7 @@ class Step(NamedTuple):
 
 
 class _TopicProgress:
-    __slots__ = ("floor", "last", "lives", "next_offset", "strangers", "unplaced", "unsure")
+    __slots__ = ("floor", "last", "lives", "next_offset", "unheard", "unplaced", "unsure")
 
     def __init__(self) -> None:
         self.last: dict[Publisher, Counter] = {}
@@ -240,7 +240,7 @@ class _TopicProgress:
         """Whose next hole may be part of one that was announced by offset."""
         self.floor = 0
         """Below this offset publishers that were never heard of may have caused what is known."""
-        self.strangers: set[Publisher] = set()
+        self.unheard: set[Publisher] = set()
         self.unplaced: dict[Publisher, tuple[Counter, Counter]] = {}
         """What of theirs was left out, and not yet announced."""
 
@@ -296,9 +296,9 @@ class Progress:
             return False
         source, incarnation, counter = record.first
         publisher, last = (source, incarnation), counter + len(record.payloads) - 1
-        if publisher not in topic.strangers and (publisher in topic.last or source in topic.lives):
+        if publisher not in topic.unheard and (publisher in topic.last or source in topic.lives):
             return False
-        topic.strangers.add(publisher)
+        topic.unheard.add(publisher)
         topic.unplaced[publisher] = (topic.unplaced.get(publisher, (counter, last))[0], last)
         topic.last[publisher] = last
         return True
