@@ -2,7 +2,8 @@
 
 Orders of an exchange: filters demand a topic of ten, some of 500 symbols or a prefix of them, a range of prices, sides
 and flags, in the mixture below; events have all of these attributes. Both sides answer the same events, and the
-answers are compared.
+answers are compared. Where RabbitMQ is installed, its headers exchange stands beside the index, for filters of
+equality only (`bench.headers_exchange`).
 """
 
 import argparse
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from time import process_time
 
+from bench.headers_exchange import compare
 from cubecast.protocol.filters import Attributes, Filter, MatchingIndex, parse
 
 EVENTS = 2000
@@ -53,6 +55,7 @@ def rate(match: Callable[[Attributes], list[int]], events: Sequence[Attributes])
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--filters", type=int, nargs="+", default=[10, 1000, 10_000, 100_000])
+    parser.add_argument("--exchange", type=int, nargs="*", default=[10, 1000], help="filters, for RabbitMQ")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     print(f"{'filters':>8} {'matches':>8} {'index events/s':>15} {'scan events/s':>14} {'ratio':>8}")
@@ -69,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         assert found[: len(few)] == expected, "the index and the scan disagree"
         matches = sum(map(len, found)) / EVENTS
         print(f"{count:>8,} {matches:>8.2f} {fast:>15,.0f} {slow:>14,.1f} {fast / slow:>8.1f}", flush=True)
+    compare(options.exchange, options.seed)
 
 
 if __name__ == "__main__":

@@ -38,3 +38,24 @@ def test_a_page_advertises_and_publishes_what_it_promised(chromium):
             assert again["name"] == "BadInput" and "not advertised" in again["message"]
 
     chromium.run(main())
+
+
+def test_a_brokers_page_draws_its_tree_and_says_what_covers_what(chromium):
+    async def main():
+        shared = settings("0-1 1-2", faults=1)
+        async with (
+            Node(node=0, http=Address("127.0.0.1", 0), **shared) as node,
+            Node(node=1, **shared) as other,
+            Node(node=2, **shared),
+            node.subscribe("prices") as wide,
+            node.subscribe("prices", where="price >= 10") as narrow,
+            chromium.page(f"http://{node._live.web.address}/") as page,
+        ):
+            await other.advertise("prices")
+            for one in (wide, narrow):
+                await one.ready()
+            await page.wait_for_selector("#cube[data-shape='tree']")
+            await page.wait_for_selector("#remarks >> text=1 advertisements, 2 subscriptions")
+            await page.wait_for_selector("#remarks >> text=covered by subscription")
+
+    chromium.run(main())

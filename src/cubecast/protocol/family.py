@@ -127,6 +127,8 @@ class Nemesis:
     silenced: tuple[str, ...] = ()
     """Kinds of packets by which a node says that it suspects another."""
     forwarders: Callable[[tuple[NodeId, ...]], Sequence[tuple[NodeId, NodeId, NodeId]]] = lambda nodes: ()
+    survives: Callable[[tuple[NodeId, ...], Mapping[str, str], frozenset[NodeId]], bool] = lambda *_: True
+    """(nodes, settings, faulty): does it claim to survive that these crash, are cut off or are suspected at once?"""
     """(source, node, other): what the source sends to the other goes by way of the node, while all of these live."""
 
 

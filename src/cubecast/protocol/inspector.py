@@ -157,6 +157,10 @@ class Inspector:
         """This node's place in the tree of each publisher, where trees are all it has."""
         return []
 
+    def remarks(self) -> list[tuple[str, str]]:
+        """What else people may want to know of this node, as pairs: of what, and a text."""
+        return []
+
     def overlay(self) -> Overlay:
         """The way of this node's publications where there is one, else its neighbours."""
         me = self.machine.node

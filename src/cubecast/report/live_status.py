@@ -197,6 +197,8 @@ def status_tables(status: Mapping[str, Any]) -> Iterator[Table]:
         yield _topics(status)
     if status.get("streams"):
         yield _streams(status)
+    if status.get("remarks"):
+        yield _remarks(status["remarks"])
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -238,6 +240,13 @@ def _streams(status: Mapping[str, Any]) -> Table:
         parent = "–" if one["parent"] is None else str(one["parent"])
         numbers = (one["publisher"], one["messages"], parent, one["depth"], len(one["children"]), one["behind"])
         table.add_row(one["topic"], *map(str, numbers), f"{one['copies_per_message']:.2f}", str(len(one["slow"])))
+    return table
+
+
+def _remarks(remarks: Sequence[Sequence[str]]) -> Table:
+    table = Table(title="this node", title_justify="left", show_header=False)
+    for about, text in remarks:
+        table.add_row(about, text)
     return table
 
 

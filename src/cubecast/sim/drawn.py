@@ -1,11 +1,11 @@
 """What befalls a drawn world, and what its applications ask: before, during and after the faults, on all topics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from cubecast.ids import NodeId, Topic
 from cubecast.protocol.family import Nemesis
-from cubecast.protocol.masks import mask_of
+from cubecast.protocol.masks import ids_of, mask_of
 from cubecast.sim.faults import (
     Break,
     ClockJump,
@@ -26,6 +26,7 @@ from cubecast.sim.faults import (
     TimersTwice,
     Trouble,
     TwoSteps,
+    nodes_of,
 )
 from cubecast.sim.schedule import SEVERAL, Action, Suspicion
 
@@ -89,6 +90,8 @@ def _fault(
             return [Pause(node, at, until)]
         case "suspect":
             return [Suspect(node, at, until)]
+        case "isolation":
+            return [_isolation(rng, node, nodes, at, until, suspicions)]
         case "partition" | "oneway":
             return _partition(rng, kind, nodes, at, until, suspicions)
         case "detour":
@@ -144,6 +147,49 @@ def _partition(
                 if rng.random() < share:
                     suspicions.append(Suspicion(round(rng.uniform(at, until), 1), node, peer))
     return [Partition(mask_of(left), mask_of(right), kind == "oneway", at, until)]
+
+
+def _isolation(
+    rng: Random, node: NodeId, nodes: tuple[NodeId, ...], at: float, until: float, suspicions: list[Suspicion]
+) -> Fault:
+    """Nothing reaches a node nor leaves it; mostly both sides notice."""
+    others = [one for one in nodes if one != node]
+    pairs = [pair for peer in others for pair in ((node, peer), (peer, node)) if rng.random() < 0.8]
+    suspicions += [Suspicion(round(at + rng.uniform(10, 300), 1), *pair) for pair in pairs]
+    return Partition(1 << node, mask_of(others), False, at, until)
+
+
+def tolerated(
+    faults: tuple[Fault, ...],
+    suspicions: tuple[Suspicion, ...],
+    survives: Callable[[frozenset[NodeId]], bool],
+) -> tuple[tuple[Fault, ...], tuple[Suspicion, ...]]:
+    """Those that a family claims to survive together: one after the other, as long as it does."""
+    faulty: frozenset[NodeId] = frozenset()
+    kept = []
+    for fault in faults:
+        more = faulty | _faulty(fault)
+        if survives(more):
+            faulty = more
+            kept.append(fault)
+    doubts = []
+    for one in suspicions:
+        more = faulty if {one.node, one.peer} & faulty else faulty | {one.peer}
+        if more == faulty or survives(more):
+            faulty = more
+            doubts.append(one)
+    return tuple(kept), tuple(doubts)
+
+
+def _faulty(fault: Fault) -> set[NodeId]:
+    """The nodes that crash, are cut off or are suspected."""
+    match fault:
+        case Slow() | LinkTrouble() | Detour() | Hold() | LateTimers() | TimersTwice() | ClockJump() | TwoSteps():
+            return set()
+        case Partition(left):
+            return set(ids_of(left))
+        case _:
+            return set(ids_of(nodes_of(fault)))
 
 
 def _halves(rng: Random, nodes: tuple[NodeId, ...]) -> tuple[list[NodeId], list[NodeId]]:

@@ -5,13 +5,14 @@ one kind that repeat and overlap, processes that come back and take part again, 
 family that claims less, only what it claims to survive is drawn.
 """
 
+from functools import partial
 from random import Random
 
 from cubecast.ids import NodeId
 from cubecast.protocol.families import find
 from cubecast.protocol.family import Nemesis
 from cubecast.sim.config import stream
-from cubecast.sim.drawn import draw_actions, draw_faults, returns
+from cubecast.sim.drawn import draw_actions, draw_faults, returns, tolerated
 from cubecast.sim.faults import Suspect
 from cubecast.sim.schedule import Schedule
 from cubecast.sim.sequences import draw_settings, play
@@ -36,6 +37,7 @@ def draw(protocol: str, seed: int, nemesis: Nemesis | None = None) -> Schedule:
     settings = _settings(rng, nemesis)
     if any(isinstance(fault, Suspect) for fault in faults) and settings.get("detection") == "diagnosis":
         settings["detection"] = "driver"
+    faults, suspicions = tolerated(faults, suspicions, partial(nemesis.survives, nodes, settings))
     actions = draw_actions(rng, nodes, members, nemesis, PHASE, HEAL_AT)
     if nemesis.full or nemesis.returning:
         actions += returns(rng, faults, topics)

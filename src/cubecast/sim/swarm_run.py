@@ -294,7 +294,8 @@ def _heal(world: World) -> None:
 
 
 class _Rest:
-    """Until nothing happens any more, or, with perpetual timers, until nobody waits for anything.
+    """Until nothing happens any more, or, with perpetual or very late timers, until nobody waits for anything and
+    nothing is delivered: of what is under way, a machine that waits for no answer does not tell.
 
     Where messages are still delivered nobody waits for ever: a window of one over slow links empties a long queue late.
     A protocol that does not promise to hold nothing for ever is at rest with messages held: `patient`. Where no driver
@@ -315,7 +316,7 @@ class _Rest:
         while world.events < most_events:
             if world.run(until, most_events) and (self._patient or not self._waiting()):
                 return []
-            calm = calm + 1 if not self._waiting() else 0
+            calm = calm + 1 if not self._waiting() and asked.deliveries == delivered else 0
             if calm == CALM:
                 return []
             if asked.deliveries > delivered:

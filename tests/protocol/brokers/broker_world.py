@@ -227,6 +227,7 @@ class BrokerWorld:
             self.past_of(mid, pasts)
         for seen in self.subscriptions:
             wrong += [f"{seen.node} {seen.topic}: {what}" for what in self._judge_one(seen, pasts)]
+        wrong += self._disagreements()
         for node, machine in self.machines.items():
             if node not in self.crashed and machine.waiting():
                 wrong.append(f"{node} does not come to rest: {machine.waiting()}")
@@ -250,6 +251,7 @@ class BrokerWorld:
                     continue
                 if position.get(cause, len(position)) > position[message]:
                     wrong.append(f"{message} before its cause {cause}")
+        wrong += self._excluded_without_causes(seen, matching, pasts)
         complete = not seen.ended and seen.node not in self.crashed
         for source, counters in matching.items():
             lives = source[0] not in self.crashed and source[1] == self._lives[source[0]]
@@ -265,6 +267,33 @@ class BrokerWorld:
                 wrong.append(f"of {source}: only {len(got)} of {len(wanted)}, cut {seen.cut.get(source)}")
             elif complete and lives and source not in seen.cut and counters and self._advertised(source[0], seen.topic):
                 wrong.append(f"no cut for {source}")
+        return wrong
+
+    def _disagreements(self) -> list[str]:
+        """What one subscription got that is open to the end, all get that want it and begin before it."""
+        open_ones = [seen for seen in self.subscriptions if not seen.ended and seen.node not in self.crashed]
+        wrong = []
+        for seen in open_ones:
+            got = set(seen.delivered)
+            for other in open_ones:
+                for message in other.delivered if other.topic == seen.topic else ():
+                    begun = message.counter > seen.cut.get(message[:2], NEVER) and message not in seen.gaps
+                    if begun and message not in got and seen.wanted.matches(self.attributes[seen.topic, message]):
+                        wrong.append(f"{seen.node} {seen.topic}: {message} is delivered at {other.node} and not here")
+        return wrong
+
+    def _excluded_without_causes(
+        self, seen: Seen, matching: dict[Publisher, list[int]], pasts: dict[Mid, frozenset[Mid]]
+    ) -> list[str]:
+        """A beginning behind an event is behind its causes."""
+        wrong = []
+        for source, counters in matching.items():
+            excluded = [one for one in counters if one <= seen.cut.get(source, 0)]
+            last = MessageId(*source, max(excluded, default=0))
+            for topic, cause in pasts.get((seen.topic, last), ()):
+                included = cause.counter > seen.cut.get(cause[:2], NEVER) and cause not in seen.gaps
+                if topic == seen.topic and included and cause.counter in matching[cause[:2]]:
+                    wrong.append(f"begins behind {last} and not behind its cause {cause}")
         return wrong
 
     def _advertised(self, node: int, topic: str) -> bool:

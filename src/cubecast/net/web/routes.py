@@ -130,7 +130,8 @@ def topics(observer: Observer) -> dict[str, Any]:
     ]
     rows.sort(key=lambda row: (-row["deliver_rate"] - row["publish_rate"], row["topic"]))
     streams = inspector.streams(MOST_TOPICS)
-    return {"topics": rows, "topics_in_all": len(inspector.topics), "streams": streams}
+    in_all = len(inspector.topics)
+    return {"topics": rows, "topics_in_all": in_all, "streams": streams, "remarks": inspector.remarks()}
 
 
 def _some_topics(

@@ -41,6 +41,7 @@ class Wanted(NamedTuple):
 
     topic: Topic
     publisher: PublisherId
+    first: Counter
     last: Counter
     """Of the whole event."""
     pieces: list[tuple[Counter, list[bytes]]]
@@ -56,6 +57,8 @@ class Local:
     floor: dict[PublisherId, Counter] = field(default_factory=dict)
     stated: set[Source] = field(default_factory=set)
     """Brokers for which it was told where the subscription begins: once, also where one advertises anew."""
+    last: dict[PublisherId, Counter] = field(default_factory=dict)
+    """The last event that was delivered."""
     over: dict[Source, Counter] = field(default_factory=dict)
     """Where it would have begun for publishers that ended before that was known."""
     queue: deque[Wanted] = field(default_factory=deque)

@@ -14,7 +14,7 @@ from cubecast.protocol.brokers.gryphon import Gryphon
 from cubecast.protocol.brokers.locaps import Tables
 from cubecast.protocol.brokers.machine import BrokerParameters, LoCaPS
 from cubecast.protocol.brokers.packets import PACKETS, SubscriptionId
-from cubecast.protocol.brokers.tree import BrokerTree, check_faults, read_links
+from cubecast.protocol.brokers.tree import BrokerTree, at_most, check_faults, read_links
 from cubecast.protocol.contract import Machine
 from cubecast.protocol.effects import Released
 from cubecast.protocol.family import Family, MakeMachine, Nemesis, Population, Seat, Setup
@@ -53,7 +53,8 @@ class BrokerInspector(Inspector):
 
     def describe(self, now: float, most_topics: int | None = None) -> dict[str, Any]:
         settled = not self.machine._substrate.suspects
-        return super().describe(now, most_topics) | {"settled": settled, "brokers": self.brokers()}
+        more = {"settled": settled, "brokers": self.brokers(), "remarks": self.remarks()}
+        return super().describe(now, most_topics) | more
 
     def brokers(self) -> dict[str, Any]:
         """The tree, the sizes of the tables, who covers whom, and what each subscription here waits for."""
@@ -69,6 +70,20 @@ class BrokerInspector(Inspector):
             "covered": self._covered(),
             "without_cut": self._without_cut(),
         }
+
+    def remarks(self) -> list[tuple[str, str]]:
+        said = self.brokers()
+        faults = said["faults"]
+        rows = [
+            ("crashes survived", f"{faults} of any {2 * faults + 1} brokers in a row"),
+            ("neighbours", " ".join(map(str, said["neighbours"])) or "none"),
+            ("tables", f"{said['advertisements']} advertisements, {said['subscriptions']} subscriptions"),
+        ]
+        rows += [(name, " ".join(map(str, said[name]))) for name in ("suspected", "removed") if said[name]]
+        rows += [(one["subscription"], f"covered by {one['by']}") for one in said["covered"]]
+        for one in said["without_cut"]:
+            rows += [(one["subscription"], f"no beginning yet: {missing}") for missing in one["waits_for"]]
+        return rows
 
     def _covered(self) -> list[dict[str, str]]:
         """Subscriptions here and which one known here covers each, the first few."""
@@ -234,6 +249,11 @@ def _gryphon(setup: Setup, parameters: TreeParameters) -> MakeMachine:
     )
 
 
+def _survives(nodes: tuple[NodeId, ...], settings: Mapping[str, str], faulty: frozenset[NodeId]) -> bool:
+    chosen = LOCAPS.chosen(settings)
+    return at_most(tree_of(chosen.tree, nodes, Random(0)), chosen.faults, faulty)
+
+
 _GAPLESS = ("K0", "P1", "P2", "P4", "P5", "P6", "P7", "P8", "P11", "P12")
 
 LOCAPS = Family(
@@ -244,7 +264,13 @@ LOCAPS = Family(
     make=_locaps,
     parameters=LoCaPSParameters,
     population=Population(2, named=True),
-    nemesis=Nemesis(faults=("delay", "slow"), joins=True, outsiders=True),
+    nemesis=Nemesis(
+        faults=("crash", "cutoff", "half", "suspect", "isolation", "delay", "slow"),
+        joins=True,
+        outsiders=True,
+        settings={"tree": ("binary", "line"), "faults": ("0", "1", "1", "2", "2"), "remove_after": ("5000", "60000")},
+        survives=_survives,
+    ),
     requests=frozenset({Publish, Subscribe, Unsubscribe, Advertise, Unadvertise}),
     frees=Released,
     inspect=BrokerInspector,

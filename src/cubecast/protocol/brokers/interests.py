@@ -60,14 +60,14 @@ class Interests:
     def wanted_here(self, event: Event) -> dict[SubscriptionId, Wanted]:
         """What this broker's clients want of it."""
         found: dict[SubscriptionId, Wanted] = {}
-        counter = event.last - event.size + 1
+        counter = start = event.last - event.size + 1
         for run in event.runs:
             payloads = run.payloads
             for subscription in self._behind[None].index.matching(run.attributes):
                 wanted = found.get(subscription)
                 if wanted is None:
                     pieces = [(counter, list(payloads))]
-                    found[subscription] = Wanted(event.topic, event.publisher, event.last, pieces)
+                    found[subscription] = Wanted(event.topic, event.publisher, start, event.last, pieces)
                     continue
                 first, before = wanted.pieces[-1]
                 if first + len(before) == counter:

@@ -57,6 +57,8 @@ class Substrate:
         self.received = Received(me, life)
         self.removed = self.received.removed
         self.turn = first_of(life)
+        self.repeated: list[Body] = []
+        """What came once more, since the machine looked last."""
         self._handler = handler
         self._ack_delay = ack_delay
         self._patience = patience
@@ -86,7 +88,6 @@ class Substrate:
     def receive(self, copy: Copy) -> None:
         if self.received.is_of_the_past(copy.header):
             return
-        self._relay(copy)
         if copy.header.identity not in self._in_inbox:
             self._take([copy])
 
@@ -98,6 +99,7 @@ class Substrate:
             header = copy.header
             self._in_inbox.discard(header.identity)
             if self.received.is_duplicate(header, self.turn):
+                self.repeated.append(copy.body)
                 grown = self._absorb(copy)
             else:
                 missing = self.received.missing(header)
@@ -110,6 +112,7 @@ class Substrate:
 
     def _block(self, missing: NodeId, copy: Copy) -> None:
         self._in_inbox.add(copy.header.identity)
+        self.received.leave_behind(copy.header)
         self._blocked.setdefault(missing, []).append(copy)
         if missing not in self._asking:
             self._asking.add(missing)
@@ -140,11 +143,11 @@ class Substrate:
             number = numbers.get(self.me)
             if number is not None:
                 self._unacknowledged.add(broker)
-                if self.received.numbers(broker, number).add(number):
+                if self.received.add(broker, number):
                     grown.append(broker)
         for broker, numbers in header.labels.items():
             number = numbers.get(self.me)
-            if number is not None and self.received.numbers(broker, number).add(number):
+            if number is not None and self.received.add(broker, number):
                 self._unacknowledged.add(broker)
                 grown.append(broker)
         if self._unacknowledged and not self._is_telling:  # set anew with each message it would never be due
@@ -227,7 +230,7 @@ class Substrate:
                 record.held.add(target)
             if target in self.suspects or target not in record.numbers:
                 self._bypass(record, target)
-            elif target not in record.sent and self.ways.allowed(*record.way, target):
+            elif target not in record.sent:
                 self._send(record, target)
 
     def _send(self, record: Record, target: NodeId) -> None:
@@ -265,8 +268,9 @@ class Substrate:
         for broker, numbers in news.items():
             for target, number in numbers.items():
                 self._log.keep(record, broker, target, number)
-        record.sent -= owed.union(*(self.tree.path(self.me, target) for target in owed))
+        record.sent -= owed.union(*(self.tree.path(self.me, target) for target in owed), *news.values())
         self._transmit(record)
+        self._serve_wants(record)
 
     # -- suspicion, trust, removal ---------------------------------------------------------------------------------
 
@@ -300,8 +304,9 @@ class Substrate:
         for suspect in sorted(self.suspects):
             self._send_packet(broker, Want(suspect, self.received.numbers(suspect).prefix, standing=True))
 
-    def remove(self, broker: NodeId) -> list[Copy]:
-        """It will not come back: nothing waits for it any more. The copies that are given up, which it had begun."""
+    def remove(self, broker: NodeId) -> None:
+        """It will not come back: of what it issued, nothing waits for what is not here, and the rest is processed in
+        its order."""
         self.removed.add(broker)
         self.suspects.discard(broker)
         self._wants.pop(broker, None)
@@ -314,15 +319,10 @@ class Substrate:
         later = {x: n for x, n in self._past.pop(broker, {}).items() if life_of(n) > lives.get(x, 0) + life}
         if later:
             self._past[broker] = later
-        given_up: list[Copy] = []
-        others: list[Copy] = []
-        for copy in self._unblock(broker):
-            over = copy.header.origin == broker and life_of(copy.header.turn) <= life
-            (given_up if over else others).append(copy)
-        for copy in given_up:
-            self._in_inbox.discard(copy.header.identity)
-        self._take(others)
-        return given_up
+        for copies in self._blocked.values():
+            for copy in copies:
+                self.received.leave_behind(copy.header)
+        self._take(self._unblock(broker))
 
     def admit(self, broker: NodeId, life: int) -> None:
         """Take a broker back that was removed, in a new life: it counts from its beginning, and so do its peers."""
@@ -367,23 +367,18 @@ class Substrate:
         if want.broker == self.me:
             for record in self._log.records():
                 if record.numbers.get(sender, 0) > want.after:
-                    self._send_again(record, sender)
+                    self._send(record, sender)
             return
         if want.standing:
             self._wants.setdefault(want.broker, {})[sender] = want.after
         for record in self._log.records():
-            wanted = record.number(want.broker, sender) > want.after
-            if wanted and self.ways.allowed(*record.way, sender):
+            if record.number(want.broker, sender) > want.after:
                 self._send(record, sender)
 
     def _serve_wants(self, record: Record) -> None:
         for broker, wanted in self._wants.items():
             for target, after in sorted(wanted.items()):
-                if (
-                    record.number(broker, target) > after
-                    and target not in record.sent
-                    and self.ways.allowed(*record.way, target)
-                ):
+                if record.number(broker, target) > after and target not in record.sent:
                     self._send(record, target)
 
     def on_unwant(self, sender: NodeId, packet: Unwant) -> None:
@@ -392,27 +387,6 @@ class Substrate:
             wanted.pop(sender, None)
             if not wanted:
                 del self._wants[packet.broker]
-
-    def _send_again(self, record: Record, target: NodeId) -> None:
-        if target in self.tree.neighbours[self.me] or self.ways.allowed(*record.way, target):
-            self._send(record, target)
-        else:
-            hop = self.tree.path(self.me, target)[0]
-            if hop in record.numbers and hop not in self.suspects:
-                self._send(record, hop)
-
-    def _relay(self, copy: Copy) -> None:
-        """To those who said that they miss what its stampers issued. Only a copy made for this broker may be handed on,
-        and only near its maker: others may lack the past of whom it is handed to, who would not wait for it."""
-        header = copy.header
-        if not self._wants or header.to != self.me:
-            return
-        for broker, numbers in header.stamps.items():
-            for target, after in sorted(self._wants.get(broker, {}).items()):
-                near = self.tree.distance(header.by, target) <= self.reach and target != header.by
-                if numbers.get(target, 0) > after and near and self.ways.allowed(header.origin, header.turns, target):
-                    self._wants[broker][target] = numbers[target]
-                    self._send_packet(target, copy)
 
     # -- acknowledgements ------------------------------------------------------------------------------------------
 

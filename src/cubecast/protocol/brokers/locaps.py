@@ -70,10 +70,11 @@ class Tables:
         """Brokers that restarted, and were told by this one what is on its side."""
         self.gone: dict[NodeId, int] = {}
         """Of brokers that were removed, the last life that is over."""
-        self.deliveries: list[tuple[Topic, Wanted]] = []
+        self.deliveries: list[tuple[Topic, Wanted, range]] = []
+        """With the counters of what is missing before it."""
         self.cuts: list[tuple[SubscriptionId, PublisherId, Counter]] = []
-        self.missed: list[tuple[Topic, Wanted]] = []
-        """Events of publishers that ended before it was known where the subscription begins."""
+        self.discarded: list[tuple[Topic, Wanted]] = []
+        """Events from before a subscription begins."""
         self.looked_for: set[SubscriptionId] | None = set()
         """Subscriptions that may have become settled; None: any."""
 
@@ -171,10 +172,11 @@ class Tables:
             local.partial.discard(publisher)
             passed = local.floor.pop(publisher, 0)
             if publisher not in local.cut:
-                dropped = [event.last for event in local.queue if event.publisher == publisher]
+                dropped = [event for event in local.queue if event.publisher == publisher]
                 local.queue = deque(event for event in local.queue if event.publisher != publisher)
+                self.discarded.extend((local.topic, event) for event in dropped)
                 wanted = ad is not None and ad.template.intersects(self.table[subscription].wanted)
-                last = max([passed, (ended_with or seen) if wanted else 0, *dropped])
+                last = max([passed, (ended_with or seen) if wanted else 0, *(event.last for event in dropped)])
                 if last and ended_with is not None:
                     local.over[publisher[:2]] = max(last, local.over.get(publisher[:2], 0))
             self._drain(local)
@@ -345,13 +347,19 @@ class Tables:
         publisher = event.publisher
         cut = local.cut.get(publisher)
         if cut is None and publisher not in local.partial:
-            if self._has_ended(publisher):
-                self.missed.append((local.topic, event))
-            else:
+            self.discarded.append((local.topic, event))
+            if not self._has_ended(publisher):
                 local.floor[publisher] = max(event.last, local.floor.get(publisher, 0))
         elif cut is None or event.last > cut:
             local.queue.append(event)
             self._drain(local)
+
+    def repeated(self, event: Event) -> None:
+        """It was processed before, perhaps when a subscription that is open now was not."""
+        for subscription, wanted in self.interests.wanted_here(event).items():
+            local = self.locals.get(subscription)
+            if local is not None and event.publisher not in local.cut and wanted not in local.queue:
+                self.discarded.append((local.topic, wanted))
 
     def _drain(self, local: Local) -> None:
         """Strictly from the front: behind an undecided event may be its effects."""
@@ -361,8 +369,12 @@ class Tables:
             if cut is None:
                 break
             event = queue.popleft()
-            if event.last > cut:
-                self.deliveries.append((local.topic, event))
+            publisher = event.publisher
+            last = max(cut, local.last.get(publisher, 0))
+            if event.last > last:
+                lost = range(last + 1, event.first) if publisher.broker in self.removed else range(0)
+                local.last[publisher] = event.last
+                self.deliveries.append((local.topic, event, lost))
 
     def reads(self, subscription: SubscriptionId, reads: bool) -> None:
         """Its clients take what comes, or do not: then it waits here."""
@@ -398,7 +410,6 @@ class Tables:
 
     def remove(self, broker: NodeId, life: int) -> list[Post]:
         """This life of it will not come back."""
-        self.removed.add(broker)
         posts: list[Post] = [] if self.gone.get(broker, -1) >= life else [(Gone(broker, life), None)]
         for publisher in list(self.ads):
             posts.extend(self._echo_on(publisher))

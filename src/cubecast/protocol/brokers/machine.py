@@ -42,6 +42,7 @@ from cubecast.protocol.effects import (
     Deliver,
     Effects,
     Gap,
+    Observe,
     Published,
     Reincarnated,
     Released,
@@ -54,6 +55,8 @@ from cubecast.protocol.filters import ALL, Attributes, Filter, parse
 from cubecast.protocol.filters.conditions import Conjunction, Operator, Term
 
 SILENT_BEATS = 4
+MOST_NAMED = 1000
+"""Messages in a gap; where more may be missing it names none."""
 EMPTY: Mapping[Topic, Sequence[NodeId]] = {}
 
 
@@ -325,16 +328,15 @@ class LoCaPS(Handlers):
         return self.on_peer_up(now, peer) if peer in self._down else []
 
     def _remove(self, broker: NodeId) -> Effects:
-        effects: Effects = []
         if broker not in self._substrate.removed:
-            given_up = self._substrate.remove(broker)
-            effects += [gap for copy in given_up for gap in self._gaps(copy)]
+            self._tables.removed.add(broker)
+            self._substrate.remove(broker)
             self._substrate.post(*self._tables.remove(broker, self._substrate.received.lives.get(broker, 0)))
             after = self._substrate.now + self._parameters.remove_after
             self._substrate.effects.append(SetTimer(("forget", broker), after))
         if broker in self._rejoining:
             self._admit(broker, self._rejoining.pop(broker))
-        return effects + self._effects()
+        return self._effects()
 
     def _restarted(self, broker: NodeId, life: Incarnation) -> Effects:
         """Its former life is over, and what no other broker has of it is lost. First the others are asked what they
@@ -376,18 +378,6 @@ class LoCaPS(Handlers):
             effects += self.advertise(now, topic, filter)
         return effects
 
-    def _gaps(self, copy: Copy) -> Effects:
-        """An event that will never be complete here, for each of the subscriptions it is for."""
-        if not isinstance(copy.body, Event):
-            return []
-        reason = f"broker {copy.body.publisher.broker} is gone"
-        wanted = self._tables.interests.wanted_here(copy.body)
-        return [
-            Gap(topic, _messages(wanted[subscription]), reason)
-            for topic, subscription in self._subscriptions.items()
-            if subscription in wanted
-        ]
-
     # -- effects -----------------------------------------------------------------------------------------------------
 
     def _effects(self) -> Effects:
@@ -425,16 +415,25 @@ class LoCaPS(Handlers):
 
     def _tell(self, told: Effects) -> None:
         tables = self._tables
+        for body in self._substrate.repeated:
+            if isinstance(body, Event):
+                tables.repeated(body)
+        self._substrate.repeated.clear()
         for subscription, publisher, last in tables.cuts:
             local = tables.locals.get(subscription)
             if local is not None:
                 _state(local, publisher[:2], last, told)
         tables.cuts.clear()
-        for name, wanted in tables.missed:
-            told.append(Gap(name, _messages(wanted), "its publisher ended before the subscription began"))
-        tables.missed.clear()
-        for name, wanted in tables.deliveries:
+        for _, wanted in tables.discarded:
+            reason = "it comes before the subscription begins"
+            told += [Observe("discard", wanted.topic, one, detail=reason) for one in _messages(wanted)]
+        tables.discarded.clear()
+        for name, wanted, lost in tables.deliveries:
             self._heard = True
+            if lost:
+                source = wanted.publisher
+                named = [_message(source, counter) for counter in lost] if len(lost) <= MOST_NAMED else []
+                told.append(Gap(name, named, f"broker {source.broker} is gone"))
             other = None if name == wanted.topic else name
             for first, payloads in wanted.pieces:
                 told.append(Deliver(wanted.topic, _message(wanted.publisher, first), payloads, None, other))

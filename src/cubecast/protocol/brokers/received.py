@@ -95,6 +95,8 @@ class Received:
         self.lives: Table = {}
         """Of brokers nearby that restarted, the life they were taken back in."""
         self.removed: set[NodeId] = set()
+        self._left_behind: dict[NodeId, set[int]] = {}
+        """Of brokers that were removed: numbers of messages that are here and not processed yet; others are lost."""
         self._got: dict[tuple[NodeId, int], Numbers] = {}
         """By broker, and both lives together."""
         self._turns: dict[tuple[NodeId, int], TurnWindow] = {}
@@ -143,17 +145,35 @@ class Received:
         me, stamps = self.me, header.stamps
         for broker, number in header.past.get(me, {}).items():
             needed = number - 1 if stamps.get(broker, {}).get(me) == number else number
-            if self.numbers(broker).prefix < needed and not self._is_over(broker, number):
+            if self.is_awaited(broker, needed):
                 return broker
         number = stamps.get(header.by, {}).get(me, 0)
-        if number and self.numbers(header.by).prefix < number - 1 and not self._is_over(header.by, number):
-            return header.by
-        return None
+        return header.by if number and self.is_awaited(header.by, number - 1) else None
 
-    def _is_over(self, broker: NodeId, number: int) -> bool:
-        """Will what the broker issued up to this number, in an earlier life of it or of this one, never be complete?"""
-        now = self.lives_with(broker)
-        return life_of(number) < now or (broker in self.removed and life_of(number) == now)
+    def is_awaited(self, broker: NodeId, number: int) -> bool:
+        """Is something that the broker issued up to this number missing, and may it still come? Not of an earlier life
+        of it or of this one, and of a removed broker only what is here."""
+        life, now = life_of(number), self.lives_with(broker)
+        if life < now:
+            return False
+        if broker in self.removed and life == now:
+            return any(one <= number for one in self._left_behind.get(broker, ()))
+        return self.numbers(broker).prefix < number
+
+    def leave_behind(self, header: Header) -> None:
+        """It is here and waits; if brokers that gave it a number are removed, what came after it there waits for it."""
+        for tables in (header.stamps, header.labels):
+            for broker in self.removed & tables.keys():
+                number = tables[broker].get(self.me, 0)
+                if number not in self.numbers(broker, number) and life_of(number) == self.lives_with(broker):
+                    self._left_behind.setdefault(broker, set()).add(number)
+
+    def add(self, broker: NodeId, number: int) -> bool:
+        """Processed. May something that waited for this be processed now?"""
+        left = self._left_behind.get(broker, set())
+        was_left = number in left
+        left.discard(number)
+        return self.numbers(broker, number).add(number) or was_left
 
     def is_of_the_past(self, header: Header) -> bool:
         """Was it issued only to, or by, lives that are over? What it says of order means nothing here then."""
@@ -173,5 +193,6 @@ class Received:
         """It was taken back in this life. Of its last one something may still be under way, of those before not."""
         self.lives[broker] = life
         self.removed.discard(broker)
+        self._left_behind.pop(broker, None)
         self._got = {key: one for key, one in self._got.items() if key[0] != broker or key[1] >= life + self.life - 1}
         self._turns = {key: one for key, one in self._turns.items() if key[0] != broker or key[1] >= life - 1}

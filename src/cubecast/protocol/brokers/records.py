@@ -44,10 +44,6 @@ class Record:
         named = {**header.labels.get(broker, {}), **header.stamps.get(broker, {})}
         return {target: number for target, number in named.items() if number > self.number(broker, target)}
 
-    @property
-    def way(self) -> tuple[NodeId, Table]:
-        return self.key[0], self.turns
-
 
 class RecordLog:
     """The records of one broker, and what others nearby have acknowledged."""
@@ -128,14 +124,9 @@ class RecordLog:
 
 class Ways:
     def __init__(self, me: NodeId, tree: BrokerTree, faults: int) -> None:
-        self._me, self._tree, self._faults = me, tree, faults
+        self._me, self._tree = me, tree
         self._reach = 2 * faults + 1
         self._near = tree.within(me, self._reach)
-
-    def allowed(self, origin: NodeId, turns: Table, target: NodeId) -> bool:
-        """Enough of the last brokers before the target processed it, so that any two ways share one that did."""
-        path = (origin, *self._tree.path(origin, target))[:-1]
-        return sum(broker not in turns for broker in path[-self._reach :]) <= self._faults
 
     def owed(self, tables: Iterable[Tables]) -> set[NodeId]:
         """Whom brokers before this one promised the message, and who can only get it through this one; and those

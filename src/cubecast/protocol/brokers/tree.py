@@ -3,7 +3,7 @@
 All brokers of a run share one object; it never changes. Rooted once, so that a path costs its length.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from cubecast.errors import BadInput
@@ -122,6 +122,16 @@ def check_faults(tree: BrokerTree, faults: int) -> None:
             f"faults = {faults} speaks of paths of {2 * faults + 1} brokers, and the longest path of this tree has "
             f"{longest}; at most faults = {(longest - 1) // 2} is possible"
         )
+
+
+def at_most(tree: BrokerTree, faults: int, faulty: Collection[NodeId]) -> bool:
+    """Are at most f of the brokers on any path of 2f + 1 among the faulty?"""
+    for one in faulty:
+        for other in tree.within(one, 2 * faults):
+            path = (one, *tree.path(one, other))
+            if sum(broker in faulty for broker in path) > faults:
+                return False
+    return faults > 0 or not faulty
 
 
 def line(count: int) -> BrokerTree:

@@ -9,7 +9,7 @@ import { duration, plural, rate } from "./format.js";
 import { showHeld } from "./held.js";
 import { idOf } from "./ids.js";
 import { depths } from "./layout.js";
-import { showMembers, showStreams, showTopics } from "./tables.js";
+import { showMembers, showRemarks, showStreams, showTopics } from "./tables.js";
 import { themeButton } from "./theme.js";
 import { tellFaults, tellHeld, tellMembers, tellRates, tellVerdict } from "./tiles.js";
 
@@ -106,6 +106,7 @@ async function showTheTopics() {
   const said = await ask("topics");
   showTopics(said.topics, said.topics_in_all, chooseTopic);
   showStreams(said.streams, chooseStream);
+  showRemarks(said.remarks);
   const names = said.topics.slice(0, 200).map(({ topic }) => topic).sort();
   if (chosen.topic && !names.includes(chosen.topic)) names.push(chosen.topic);
   fill(element("topic"), [["", "everybody"], ...names.map((name) => [name, name])], chosen.topic);

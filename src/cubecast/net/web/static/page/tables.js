@@ -60,6 +60,16 @@ export function showStreams(streams, choose) {
   keyed(element("streams"), streams.slice(0, 100), key, (one) => streamRow(one, choose), updateStream);
 }
 
+/** @param {[string, string][]} remarks */
+export function showRemarks(remarks) {
+  element("remarks-card").hidden = !remarks.length;
+  const create = () => make("tr", {}, make("th", { scope: "row" }), make("td"));
+  keyed(element("remarks"), remarks.slice(0, 100), ([about, text]) => `${about} ${text}`, create, (row, [about, text]) => {
+    write(row.children[0], about);
+    write(row.children[1], text);
+  });
+}
+
 /** @param {any} one @param {(topic: string, publisher: import("./ids.js").Id) => void} choose */
 function streamRow(one, choose) {
   const name = make("button", { type: "button", class: "link mono", title: `${one.topic}: show its tree` }, one.topic);
