@@ -96,7 +96,8 @@ TABLE = (
     Bug("healed sides never meet", planted.healed_sides_never_meet, sequence="left_alone"),
     Bug("late round convicts", planted.late_round_convicts, sequence="standstill"),
     Bug("newcomers relied upon", planted.newcomers_relied_upon, sequence="stillborn"),
-    Bug("losers joined again", planted.losers_joined_again, profile=SPLIT, rare=True),
+    Bug("lost unnamed", planted.lost_unnamed, sequence="lost_twice"),
+    Bug("losers joined again", planted.losers_joined_again, profile=SPLIT, sequence="two_sides"),
 )
 RULES = Path(__file__).parents[2] / "docs" / "protocol.md"
 
@@ -116,7 +117,7 @@ def _parameters() -> list[object]:
 @pytest.mark.interpreted
 def test_is_found(bug: Bug, found: list[tuple[str, int, str]]):
     with bug.plant():
-        for seed in range(1, MOST_SEEDS + 1):
+        for seed in range(1, MOST_SEEDS * (3 if bug.sequence else 1) + 1):
             schedule = draw(bug.protocol, seed, bug.profile)
             if bug.sequence and schedule.sequence != bug.sequence:
                 continue

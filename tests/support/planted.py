@@ -218,6 +218,11 @@ def covered_dropped_early() -> AbstractContextManager[object]:
     return patch.object(Barrier, "prune", prune)
 
 
+def lost_unnamed() -> AbstractContextManager[object]:
+    """What was given up is not named by what is published next."""
+    return patch.object(Barrier, "lost", lambda self, dependency, dependant: None)
+
+
 def interest_after_the_answer() -> AbstractContextManager[object]:
     """Answers a wave first and subscribes to what its interest matches afterwards."""
     original = Cubecast._on_wave

@@ -48,6 +48,29 @@ def last_words(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     return _stage(rng, schedule, nemesis, topic, words, [deafness, *deaths])
 
 
+def lost_twice(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
+    """A node gives up what two dead ones left, and dies in turn: the others hear its last word only, which follows from
+    all of that."""
+    if len(schedule.nodes) < 4:
+        return schedule
+    publisher, witness, heir, *others = rng.sample(schedule.nodes, len(schedule.nodes))
+    topic, at = next(iter(schedule.members)), round(rng.uniform(700, 1200), 1)
+    end = round(at + rng.uniform(750, 900), 1)
+    words = [Action(0.0, "publish", node, topic) for node in (publisher, witness, heir)]
+    words += [
+        Action(at, "publish", publisher, topic),
+        Action(round(at + rng.uniform(250, 300), 1), "publish", witness, topic),
+        Action(round(end + 0.1, 1), "publish", heir, topic),
+    ]
+    death = round(at + rng.uniform(450, 500), 1)
+    faults: list[Fault] = [
+        Partition(mask_of((publisher, witness, heir)), mask_of(others), True, at - 5.0, end),
+        Partition(1 << publisher | 1 << witness, 1 << heir, True, at - 5.0, at + 240.0),
+        *(Crash(publisher, death), Crash(witness, death), Crash(heir, round(end + rng.uniform(3, 100), 1))),
+    ]
+    return replace(_stage(rng, schedule, nemesis, topic, words, faults), detection_delay=10.0, propagation=LINKS[0])
+
+
 def secret(rng: Random, schedule: Schedule, nemesis: Nemesis) -> Schedule:
     """A node suspects another and dies before anything it says about that arrives; its acknowledgements do arrive."""
     paths = nemesis.forwarders(schedule.nodes)
@@ -342,7 +365,19 @@ def _times(fault: Fault) -> tuple[str, ...]:
 SEQUENCES = {
     sequence.__name__: sequence
     for sequence in (
-        *(last_words, secret, rumour, two_sides, stranger, greetings, catalogue, latecomer, shares, second_death),
+        *(
+            last_words,
+            lost_twice,
+            secret,
+            rumour,
+            two_sides,
+            stranger,
+            greetings,
+            catalogue,
+            latecomer,
+            shares,
+            second_death,
+        ),
         *(asked_too_late, unknown_to_each_other, stillborn, standstill, left_alone, strangers),
     )
 }

@@ -169,6 +169,7 @@ _PACE = {"retry": "1000.0", "window": "8", "eager": "0", "ack_delay": "0.0", "di
 """Nothing is sent again during the decisive moments, nothing waits to be sent, and everything goes along trees."""
 _SEQUENCES: dict[str, dict[str, tuple[str, ...]]] = {
     "last_words": {},
+    "lost_twice": {"direct": ("15",), "aggregation": ("off",)},
     "secret": {},
     "rumour": {},
     "two_sides": {},
