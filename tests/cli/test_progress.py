@@ -6,7 +6,7 @@ from rich.console import Console
 
 from cubecast.cli.screen import ProgressLines, stages
 from cubecast.experiments.sweep.progress import Snapshot
-from cubecast.report.experiments import sweep_bar
+from cubecast.report.sweeps import sweep_bar
 
 
 def test_a_quick_command_says_nothing(capsys):

@@ -15,7 +15,7 @@ from cubecast.experiments.bootstrap import with_intervals
 from cubecast.experiments.ledger import claims_of, described
 from cubecast.experiments.parallel import Figures, Point, PointFunction, Runner, in_processes, kept, on_spark
 from cubecast.experiments.reproduction import Effort, choose, find_experiment, only, write_reproduction
-from cubecast.report.experiments import print_claims, print_readings, print_reproduction
+from cubecast.report.ledger import print_claims, print_readings, print_reproduction
 from cubecast.report.tables import print_comparison
 
 

@@ -72,7 +72,7 @@ def sweep(
 def _run(asked: Sweep, directory: Path, master: str | None, conf: tuple[tuple[str, str], ...], as_json: bool) -> int:
     from cubecast.experiments.sweep.run import SweepFailedError, prepare, run_sweep, waiting_points
     from cubecast.pipeline.session import LIGHT_JVM, spark_session
-    from cubecast.report.experiments import print_sweep, sweep_bar
+    from cubecast.report.sweeps import print_sweep, sweep_bar
 
     # Before Spark starts, which takes seconds: a typing mistake is answered at once.
     prepare(asked, directory)
