@@ -292,7 +292,7 @@ class BrokerWorld:
             last = MessageId(*source, max(excluded, default=0))
             for topic, cause in pasts.get((seen.topic, last), ()):
                 included = cause.counter > seen.cut.get(cause[:2], NEVER) and cause not in seen.gaps
-                if topic == seen.topic and included and cause.counter in matching[cause[:2]]:
+                if topic == seen.topic and included and cause.counter in matching.get(cause[:2], ()):
                     wrong.append(f"begins behind {last} and not behind its cause {cause}")
         return wrong
 
