@@ -26,6 +26,10 @@ class Joining:
         self.is_sure = False
         """Somebody who takes part welcomed us, so that we know of all others; or none did for the patience; or
         everybody we knew of when we began joins as we do, and nobody else is known to them."""
+        self.asked_again = 0
+        """Mask of those that were asked again since the last retry: answers would multiply otherwise."""
+        self.waited_enough = False
+        """For those who take part to know each other: no longer than the patience."""
         self._named = 0
         self._agreed: set[Life] = set()
         self.winner: Life | None = None
@@ -57,7 +61,13 @@ class Joining:
 
     @property
     def is_complete(self) -> bool:
-        return self._everybody_welcomed_us and not self.unacquainted
+        return self._everybody_welcomed_us and (self.waited_enough or not self.unacquainted)
+
+    def to_ask_again(self) -> int:
+        """Once each between two retries, or answers would multiply."""
+        asked = self.unacquainted & ~self.asked_again
+        self.asked_again |= asked
+        return asked
 
     @property
     def _everybody_welcomed_us(self) -> bool:

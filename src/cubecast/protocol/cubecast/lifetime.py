@@ -198,6 +198,7 @@ class Lifetime:
         if self.joining is not None:
             missing = self._parameters.universe & ~(1 << self.node) & ~self.joining.welcomers
             self._say_hello(missing | self.joining.unacquainted)
+            self.joining.asked_again = 0
             self.context.busy = True
 
     def on_hello(self, sender: NodeId) -> None:
@@ -216,7 +217,7 @@ class Lifetime:
                 if not alive:
                     self.hold_faulty(Life(node, incarnation))
         self.joining.welcomed(sender, packet.active, packet.nodes)
-        self._say_hello(self.joining.unacquainted & ~(1 << sender))  # it may have met the others since
+        self._say_hello(self.joining.to_ask_again() & ~(1 << sender))  # it may have met the others since
         return self.joining.is_complete
 
     def become_active(self) -> None:

@@ -411,7 +411,7 @@ class Cubecast:
         joining = self._life.joining
         if joining is None:
             return
-        joining.is_sure = True
+        joining.is_sure = joining.waited_enough = True
         if joining.is_complete and joining.winner is None:
             self._life.become_active()
         else:
