@@ -81,6 +81,27 @@ def test_advertisements_are_promises():
     run(main())
 
 
+def test_what_is_under_way_when_its_topic_is_withdrawn_arrives_and_the_next_goes_on():
+    """The brokers let go of it afterwards, and count on where the topic was left."""
+
+    async def main():
+        async with brokers("0-1", 0) as nodes, nodes[1].subscribe("a") as heard:
+            for round_ in range(3):
+                await nodes[0].publish_batch("a", [f"{round_}.{number}" for number in range(20)])
+                await nodes[0].unadvertise("a")
+                with pytest.raises(BadInput, match="is not advertised"):
+                    await nodes[0].unadvertise("a")
+                assert await texts(heard, 20) == [f"{round_}.{number}" for number in range(20)]
+            await nodes[0].advertise("a", "price >= 1")
+            await nodes[0].publish("a", "last", headers={"price": 1})
+            assert await texts(heard, 1) == ["last"]
+            side = nodes[0]._live.port.publishing
+            await until(lambda: not side.outgoing["a"].bytes)
+            assert side.outgoing["a"].stable == side.outgoing["a"].accepted == 61
+
+    run(main())
+
+
 def test_cubecast_needs_no_advertisements():
     async def main():
         async with Node() as node:

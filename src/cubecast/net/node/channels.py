@@ -71,6 +71,8 @@ class Channels:
         self._names: dict[tuple[str, str | None], Channel] = {}
         self._users: dict[str, int] = {}
         self._advertised: dict[Topic, Filter] = {}
+        self._withdrawn: set[Topic] = set()
+        """Published on before, and not advertised any more."""
 
     # Subscribing
 
@@ -122,22 +124,30 @@ class Channels:
         """BadInput for what is no filter, or another promise than before."""
         promise = parse(f"topic = {as_text(topic)}")
         promise = promise if where is None else promise.both(parse(where))
-        if topic in outgoing:
+        if self._is_advertised(outgoing.get(topic)):
             if self._advertised.get(topic) == promise:
                 return
             raise BadInput(f"{topic} is published here already; advertise it before, or unadvertise it first")
         self._advertised[topic] = promise
-        outgoing[topic] = Outgoing(topic, budget)
+        self._withdrawn.discard(topic)
+        if topic not in outgoing:
+            outgoing[topic] = Outgoing(topic, budget)
         self._call("advertise", topic, str(promise))
 
     def unadvertise(self, topic: Topic, outgoing: dict[Topic, Outgoing]) -> None:
-        out = outgoing.pop(topic, None)
-        if out is None:
+        """What was published before is still on its way, and counted on when the topic is published on again."""
+        out = outgoing.get(topic)
+        if out is None or not self._is_advertised(out):
             raise BadInput(f"{topic} is not advertised here")
         while out.pending:
             self._publish(out)
         self._advertised.pop(topic, None)
+        self._withdrawn.add(topic)
         self._call("unadvertise", topic)
+
+    def _is_advertised(self, out: Outgoing | None) -> bool:
+        """By its advertisement, or by what was published."""
+        return out is not None and (out.topic not in self._withdrawn or bool(out.pending))
 
     def hand_over(self, out: Outgoing) -> None:
         if out.is_worth_a_call:
@@ -145,6 +155,7 @@ class Channels:
 
     def _publish(self, out: Outgoing) -> None:
         payloads = out.take(AT_ONCE)
+        self._withdrawn.discard(out.topic)
         attributes = [attributes_of(out.topic, sealed) for sealed in payloads]
         self._call("publish", out.topic, payloads, out.is_awaited, attributes)
 
