@@ -143,7 +143,7 @@ def test_a_report_of_traces_judges_measures_and_draws(simulated, tmp_path: Path)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["sections"] == ["Verdicts", "What happened", "Metrics"]
     text = (tmp_path / "page.html").read_text()
-    assert '<td class="VALID">VALID</td>' in text
+    assert '<td data-is="verdict" class="VALID">VALID</td>' in text
     assert "packets per publication" in text
     assert "Over runs of protocol srpt, nodes 16" in text
     assert text.count("<h3>Latencies") == len({run["clock_unit"] for run in found.runs})

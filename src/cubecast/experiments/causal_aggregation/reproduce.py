@@ -76,14 +76,14 @@ def _of_small_sizes(results: Results) -> Iterator[tuple[str, Explanation]]:
         )
     larger = [nodes for nodes in results.sizes if nodes >= 64]
     if larger:
-        fewer = min(fewer(results, nodes)[0] for nodes in larger)
+        least = min(fewer(results, nodes)[0] for nodes in larger)
         yield (
             "CAB-F49",
             Explanation(
                 "Missed at 32 nodes only, where a run has a few dozen aggregations in all.",
                 70,
                 86,
-                [Evidence("fewer from 64 nodes on, at least (%)", fewer, 86, 100)],
+                [Evidence("fewer from 64 nodes on, at least (%)", least, 86, 100)],
             ),
         )
 
